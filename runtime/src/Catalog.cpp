@@ -58,6 +58,25 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
   return next;
 }
 
+std::shared_ptr<const Catalog> Catalog::without(const std::string &chip,
+                                                const ProblemKey &problem,
+                                                bool split,
+                                                const std::string &why) const {
+  auto next = std::make_shared<Catalog>(*this);
+  next->notMade.push_back(
+      std::make_shared<const NotMade>(NotMade{chip, problem, split, why}));
+  return next;
+}
+
+const std::string *Catalog::whyNotMade(const std::string &chip,
+                                       const ProblemKey &problem,
+                                       bool split) const {
+  for (const std::shared_ptr<const NotMade> &each : notMade)
+    if (each->split == split && each->problem == problem && each->chip == chip)
+      return &each->why;
+  return nullptr;
+}
+
 namespace {
 
 /// The packages of a folder, in the order of their names. The C library's

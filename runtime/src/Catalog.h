@@ -65,6 +65,16 @@ public:
   with(std::vector<std::shared_ptr<const PackageReader>> more,
        const std::string &origin = "") const;
 
+  /// This catalog, which knows of a kernel that could not be compiled, where
+  /// another serves.
+  /// \param split  it was to split keys
+  std::shared_ptr<const Catalog> without(const std::string &chip,
+                                         const ProblemKey &problem, bool split,
+                                         const std::string &why) const;
+  /// Why a kernel could not be compiled; null: nothing is known of that.
+  const std::string *whyNotMade(const std::string &chip,
+                                const ProblemKey &problem, bool split) const;
+
   const std::vector<std::shared_ptr<const Kernel>> &kernels() const {
     return all;
   }
@@ -79,8 +89,15 @@ public:
   }
 
 private:
+  struct NotMade {
+    std::string chip;
+    ProblemKey problem;
+    bool split;
+    std::string why;
+  };
   std::vector<std::shared_ptr<const PackageReader>> packages;
   std::vector<std::shared_ptr<const Kernel>> all;
+  std::vector<std::shared_ptr<const NotMade>> notMade;
 };
 
 /// Opens a file, or all `*.fovea` of a folder in the order of their names.

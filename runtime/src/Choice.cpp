@@ -41,6 +41,47 @@ bool readsNoLists(const Candidate &candidate, const Problem &problem) {
          !problem.key.groups[size_t(row)];
 }
 
+/// What shares of the keys and their cost depend on of a kernel's first launch.
+struct ShareBlocks {
+  int64_t rows, keys; ///< of a workgroup, and at a time
+  int64_t threads;    ///< of a workgroup
+  bool hasRoom;       ///< a unit takes two workgroups
+  int32_t columns;    ///< of Q and K
+  int64_t combinedAtOnce;
+  bool hasScore; ///< a score program
+};
+
+ShareBlocks blocksOf(const Candidate &candidate) {
+  const Kernel &kernel = *candidate.kernel;
+  const KernelRecord &record = *kernel.record;
+  const int32_t threads = kernel.launches[0].threads;
+  return {kernel.launches[0].blockRows,
+          record.blockN,
+          threads,
+          record.resources.occupancy * 256 / std::max(threads, 256) >= 2,
+          record.problem.headDim,
+          kernel.combinedAtOnce,
+          record.problem.score != 0};
+}
+
+/// Of the kernel that costs are in terms of.
+ShareBlocks referenceBlocks(const Problem &problem) {
+  return {int64_t(kReferenceRows), int64_t(kReferenceKeys),
+          kReferenceThreads,
+          /*hasRoom=*/true,        problem.key.headDim,
+          /*combinedAtOnce=*/64,   problem.score.program != nullptr};
+}
+
+bool packsHeads(const ShareBlocks &blocks, const Problem &problem) {
+  // A score program knows the rows and heads that it is for.
+  if (!problem.headsCanPack || blocks.hasScore)
+    return false;
+  const Sizes &sizes = problem.sizes;
+  const int64_t group = sizes.headsQ / sizes.headsK;
+  return sizes.seqlenQ <= blocks.rows &&
+         divideUp(group * sizes.seqlenQ, blocks.rows) < group;
+}
+
 /// Of a launch with its number; without shares of the keys.
 Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
   const spec::LaunchSpec &kind = *candidate.kinds[number];
@@ -58,69 +99,158 @@ Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
            divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
 }
 
+/// Workgroups of a share.
+int64_t workgroupsOf(const ShareBlocks &blocks, const Problem &problem) {
+  const Sizes sizes =
+      packsHeads(blocks, problem) ? packHeads(problem.sizes) : problem.sizes;
+  return sizes.batch * sizes.headsQ * divideUp(sizes.seqlenQ, blocks.rows);
+}
+
 /// Blocks of keys that a block of rows sees at most.
-int64_t keyBlocksOf(const Candidate &candidate, const Problem &problem) {
-  const KernelRecord &record = *candidate.kernel->record;
+int64_t keyBlocksOf(const ShareBlocks &blocks, const Problem &problem) {
   const Sizes &sizes = problem.sizes;
   const Band band = bandOf(problem.window, sizes.seqlenQ, sizes.seqlenK);
-  const int64_t rows = std::min<int64_t>(sizes.seqlenQ, record.blockM);
+  const int64_t rows = std::min<int64_t>(sizes.seqlenQ, blocks.rows);
   return divideUp(
       std::clamp<int64_t>(band.end - band.first + rows - 1, 0, sizes.seqlenK),
-      record.blockN);
+      blocks.keys);
 }
 
 /// Keys in so many blocks, in those of kReferenceKeys.
-double referenceBlocks(const Candidate &candidate, int64_t blocks) {
-  return double(blocks) * candidate.kernel->record->blockN / kReferenceKeys;
+double inReferenceBlocks(const ShareBlocks &blocks, int64_t count) {
+  return double(count) * double(blocks.keys) / kReferenceKeys;
 }
 
-/// The same estimate for a number of shares, in the time of a reference block.
-double shareCost(const Candidate &candidate, const Problem &problem,
-                 const DeviceTraits &device, int64_t blocks, int64_t splits) {
+/// The estimate of splitsOf() for a number of shares, in the time of a
+/// reference block.
+double timeOfShares(const ShareBlocks &blocks, const Problem &problem,
+                    const DeviceTraits &device, int64_t keyBlocks,
+                    int64_t splits) {
   const int64_t units = std::max(device.computeUnits, 1);
   const ShareCosts &costs = device.shares;
-  const KernelLaunch &launch = candidate.kernel->launches[0];
-  const Sizes sizes =
-      packsHeads(candidate, problem) ? packHeads(problem.sizes) : problem.sizes;
-  const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
+  const Sizes &sizes = problem.sizes;
+  const int64_t workgroups = workgroupsOf(blocks, problem);
   const int64_t rounds =
-      divideUp(workgroups * splits, placesOf(units, launch.threads));
+      divideUp(workgroups * splits, placesOf(units, int32_t(blocks.threads)));
   // Two that share a unit do more in a round than one, where it has room.
-  const bool hasRoom = candidate.kernel->record->resources.occupancy * 256 /
-                           std::max(launch.threads, 256) >=
-                       2;
   const double turns =
-      hasRoom ? double(rounds / 2) * costs.pair + double(rounds % 2)
-              : double(rounds);
+      blocks.hasRoom ? double(rounds / 2) * costs.pair + double(rounds % 2)
+                     : double(rounds);
   // Fewer waves take longer to bring a block.
-  const double waves = 1 + std::max(256.0 / launch.threads - 1, 0.0) / 2;
+  const double waves =
+      1 + std::max(256.0 / double(blocks.threads) - 1, 0.0) / 2;
   const double block =
-      referenceBlocks(candidate, 1) *
+      inReferenceBlocks(blocks, 1) *
       std::max(costs.block * waves +
-                   costs.rows * launch.blockRows / kReferenceRows,
+                   costs.rows * double(blocks.rows) / kReferenceRows,
                costs.least);
   // Heads of a group and blocks of rows find the keys in a cache, which has its
   // limit as well. Memory has them once, and some again where several read the
   // same.
-  const double keys = referenceBlocks(candidate, blocks) / double(units);
+  const double keys = inReferenceBlocks(blocks, keyBlocks) / double(units);
   const double heads = double(sizes.batch * sizes.headsK);
   const double again = kReadAgain * (double(workgroups) - heads);
-  const double shares = double(divideUp(blocks, splits));
+  const double shares = double(divideUp(keyBlocks, splits));
   const double rows =
       double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ);
   // Launches take their time whatever the columns; blocks of fewer are sooner.
   const double launches =
-      std::max(1.0,
-               kReferenceColumns / candidate.kernel->record->problem.headDim) *
+      std::max(1.0, kReferenceColumns / blocks.columns) *
       (double(rounds - 1) * costs.round + costs.combine +
-       costs.run *
-           double(divideUp(splits, candidate.kernel->combinedAtOnce) - 1));
+       costs.run * double(divideUp(splits, blocks.combinedAtOnce) - 1));
   return std::max({turns * shares * block,
                    (heads + again) * keys * costs.streamed,
                    double(workgroups) * keys * costs.cached}) +
          launches +
          rows * (std::max(costs.row, costs.read * double(splits)) +
                  costs.written * double(splits));
+}
+
+/// As many shares as a grid's third dimension, and a block of keys each, allow.
+int64_t mostShares(int64_t keyBlocks, const Problem &problem) {
+  return std::min({keyBlocks, int64_t(spec::kMaxSplits),
+                   spec::kMaxGridYZ / problem.sizes.batch});
+}
+
+/// splitsOf() where any number is allowed.
+int32_t bestShares(const ShareBlocks &blocks, const Problem &problem,
+                   const DeviceTraits &device) {
+  const int64_t keyBlocks = keyBlocksOf(blocks, problem);
+  const int64_t most = mostShares(keyBlocks, problem);
+  const int64_t workgroups = workgroupsOf(blocks, problem);
+  if (workgroups == 0 || most < 2)
+    return 1;
+  const int64_t places =
+      placesOf(std::max(device.computeUnits, 1), int32_t(blocks.threads));
+  // A device that rows fill gains nothing.
+  if (workgroups >= places)
+    return 1;
+  const int64_t fill = std::min(4 * places / workgroups, most);
+  int64_t best = 1;
+  double least = std::numeric_limits<double>::max();
+  for (const int64_t wanted :
+       {int64_t(1), fill / 8, fill / 4, fill / 2, 3 * fill / 4, fill,
+        int64_t(16), int64_t(32), int64_t(64), int64_t(128)}) {
+    if (wanted < 1 || wanted > fill)
+      continue;
+    // More of them would not make the largest smaller.
+    const int64_t splits = divideUp(keyBlocks, divideUp(keyBlocks, wanted));
+    const double cost =
+        timeOfShares(blocks, problem, device, keyBlocks, splits);
+    if (cost < least) {
+      best = splits;
+      least = cost;
+    }
+  }
+  return int32_t(best);
+}
+
+/// What costOf() has of a launch that splits keys, over its products.
+double costOfShares(const ShareBlocks &blocks, const Problem &problem,
+                    const DeviceTraits &device, int32_t splits) {
+  const int64_t keyBlocks = std::max<int64_t>(keyBlocksOf(blocks, problem), 1);
+  return (blocks.columns == kReferenceColumns ? kShareMargin
+                                              : kUnfittedShareMargin) *
+         timeOfShares(blocks, problem, device, keyBlocks, splits) /
+         inReferenceBlocks(blocks, keyBlocks) * kReferenceRows *
+         (splits == 1 ? kUnsharedCost : 1);
+}
+
+/// Whether shares cost less than a kernel that does not split, of so many rows
+/// a block.
+/// \param tolerance  what more that one may cost and still be taken
+bool sharesPay(const ShareBlocks &blocks, const Problem &problem,
+               const DeviceTraits &device, int64_t plainRows,
+               double tolerance) {
+  const Sizes &sizes = problem.sizes;
+  const int64_t units = std::max(device.computeUnits, 1);
+  const double plain = double(divideUp(sizes.batch * sizes.headsQ *
+                                           divideUp(sizes.seqlenQ, plainRows),
+                                       units)) *
+                       double(plainRows);
+  return costOfShares(blocks, problem, device,
+                      bestShares(blocks, problem, device)) *
+             tolerance <
+         plain;
+}
+
+/// Whether there is a kernel that serves the problem, whatever its sizes, and
+/// is made at least as closely for the device.
+bool isThere(const DeviceView &view, const Problem &problem, bool splits,
+             int fit) {
+  bool found = false;
+  forEachView(view, problem, [&](const ProblemView &entry) {
+    for (const Candidate *candidate : entry.usable) {
+      const ProblemKey &key = candidate->kernel->record->problem;
+      found |= candidate->algorithm->splitsKeys() == splits &&
+               candidate->fit >= fit &&
+               !(problem.onDemand && candidate->kernel->origin.empty()) &&
+               holdsRows(key, problem) && shows(key, problem) &&
+               hasGroups(key, problem) && readsRows(key, problem);
+    }
+    return found;
+  });
+  return found;
 }
 
 /// Whether a launch has something to do: what is wanted is its doing, or that
@@ -291,14 +421,20 @@ size_t placeOf(const Problem &problem) {
 } // namespace
 
 bool packsHeads(const Candidate &candidate, const Problem &problem) {
-  // A score program knows the rows and heads that it is for.
-  if (!candidate.algorithm->splitsKeys() || !problem.headsCanPack ||
-      candidate.kernel->record->problem.score != 0)
+  return candidate.algorithm->splitsKeys() &&
+         packsHeads(blocksOf(candidate), problem);
+}
+
+bool wantsShares(const Problem &problem, const DeviceTraits &device) {
+  const auto algorithms = spec::specOf(problem.key.op).algorithms;
+  if (std::none_of(algorithms.begin(), algorithms.end(),
+                   [](const auto &each) { return each.splitsKeys(); }))
     return false;
-  const Sizes &sizes = problem.sizes;
-  const int64_t group = sizes.headsQ / sizes.headsK,
-                rows = candidate.kernel->launches[0].blockRows;
-  return sizes.seqlenQ <= rows && divideUp(group * sizes.seqlenQ, rows) < group;
+  if (problem.splits != 0)
+    return problem.splits > 1;
+  return problem.mostWorkspace > 0 &&
+         sharesPay(referenceBlocks(problem), problem, device,
+                   device.shares.plainRows, /*tolerance=*/1);
 }
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,
@@ -343,9 +479,13 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
     return {Refusal::Unsplit};
   if (problem.splits == 1 && splits)
     return {Refusal::Splits};
-  if (splits &&
-      std::max(problem.sizes.headsQ, keyBlocksOf(candidate, problem)) >
-          spec::kMostOfSplitLaunch)
+  // What was compiled for other calls must not decide.
+  if (problem.compiles && splits && !candidate.kernel->origin.empty() &&
+      !wantsShares(problem, device))
+    return {Refusal::OfOtherCalls};
+  if (splits && std::max(problem.sizes.headsQ,
+                         keyBlocksOf(blocksOf(candidate), problem)) >
+                    spec::kMostOfSplitLaunch)
     return {Refusal::TooManyForShares};
   if (splits &&
       workspaceOf(candidate, problem, splitsOf(candidate, problem, device)) >
@@ -373,36 +513,11 @@ int32_t splitsOf(const Candidate &candidate, const Problem &problem,
                  const DeviceTraits &device) {
   if (!candidate.algorithm->splitsKeys() || problem.sizes.batch == 0)
     return 1;
-  const int64_t blocks = keyBlocksOf(candidate, problem);
-  const int64_t most = std::min({blocks, int64_t(spec::kMaxSplits),
-                                 spec::kMaxGridYZ / problem.sizes.batch});
-  if (problem.splits > 0)
-    return int32_t(std::clamp<int64_t>(problem.splits, 1, most < 1 ? 1 : most));
-  const int64_t workgroups = gridOf(candidate, problem, 0).workgroups();
-  const int64_t units = std::max(device.computeUnits, 1);
-  if (workgroups == 0 || most < 2)
-    return 1;
-  const int64_t places = placesOf(units, candidate.kernel->launches[0].threads);
-  // A device that rows fill gains nothing.
-  if (workgroups >= places)
-    return 1;
-  const int64_t fill = std::min(4 * places / workgroups, most);
-  int64_t best = 1;
-  double least = std::numeric_limits<double>::max();
-  for (const int64_t wanted :
-       {int64_t(1), fill / 8, fill / 4, fill / 2, 3 * fill / 4, fill,
-        int64_t(16), int64_t(32), int64_t(64), int64_t(128)}) {
-    if (wanted < 1 || wanted > fill)
-      continue;
-    // More of them would not make the largest smaller.
-    const int64_t splits = divideUp(blocks, divideUp(blocks, wanted));
-    const double cost = shareCost(candidate, problem, device, blocks, splits);
-    if (cost < least) {
-      best = splits;
-      least = cost;
-    }
-  }
-  return int32_t(best);
+  const ShareBlocks blocks = blocksOf(candidate);
+  if (problem.splits == 0)
+    return bestShares(blocks, problem, device);
+  const int64_t most = mostShares(keyBlocksOf(blocks, problem), problem);
+  return int32_t(std::clamp<int64_t>(problem.splits, 1, most < 1 ? 1 : most));
 }
 
 uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
@@ -451,7 +566,7 @@ ShareCosts shareCostsOf(std::string_view chip) {
        {/*block=*/1.41, /*rows=*/0.499, /*least=*/0.329, /*pair=*/2,
         /*round=*/8.53, /*streamed=*/2.9, /*cached=*/1.54, /*combine=*/9.81,
         /*run=*/4.67, /*row=*/1.0 / 1052, /*read=*/1.0 / 3436,
-        /*written=*/1.0 / 2519}},
+        /*written=*/1.0 / 2519, /*plainRows=*/256}},
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",
@@ -468,7 +583,7 @@ ShareCosts shareCostsOf(std::string_view chip) {
        {/*block=*/0.359, /*rows=*/0.509, /*least=*/0.0949, /*pair=*/1.75,
         /*round=*/0.0398, /*streamed=*/1.36, /*cached=*/0.302,
         /*combine=*/3.93, /*run=*/2.72, /*row=*/1.0 / 690, /*read=*/1.0 / 901,
-        /*written=*/1.0 / 503}}};
+        /*written=*/1.0 / 503, /*plainRows=*/256}}};
   for (const Row &row : kRows)
     if (chip.substr(0, row.chip.size()) == row.chip)
       return row.costs;
@@ -479,22 +594,14 @@ double costOf(const Candidate &candidate, const Problem &problem,
               const DeviceTraits &device) {
   const int64_t units = std::max(device.computeUnits, 1);
   const int32_t splits = splitsOf(candidate, problem, device);
-  const int64_t blocks =
-      candidate.algorithm->splitsKeys()
-          ? std::max<int64_t>(keyBlocksOf(candidate, problem), 1)
-          : 1;
   double sum = 0;
   forEachLaunch(
       candidate, problem,
       [&](uint32_t, const spec::LaunchSpec &kind, const KernelLaunch &launch,
           const Grid &grid) {
         if (kind.splitsKeys) {
-          sum += (candidate.kernel->record->problem.headDim == kReferenceColumns
-                      ? kShareMargin
-                      : kUnfittedShareMargin) *
-                 shareCost(candidate, problem, device, blocks, splits) /
-                 referenceBlocks(candidate, blocks) * kReferenceRows *
-                 kind.products * (splits == 1 ? kUnsharedCost : 1);
+          sum += costOfShares(blocksOf(candidate), problem, device, splits) *
+                 kind.products;
           return;
         }
         int64_t block = int64_t(launch.blockRows) * kind.products;
@@ -587,7 +694,50 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
                       uint32_t(launch.threads)};
                 });
   plan.workspaceBytes = workspaceOf(candidate, problem, plan.splits);
+  plan.missing = problem.compiles ? missingOf(view, problem, &plan, /*tried=*/0)
+                                  : Missing::Nothing;
   return true;
+}
+
+Missing missingOf(const DeviceView &view, const Problem &problem,
+                  const Plan *chosen, unsigned tried) {
+  const DeviceTraits &device = view.device();
+  if (!problem.compiles)
+    return Missing::Nothing;
+  auto unless = [&](Missing missing) {
+    return (tried >> int(missing) & 1) ||
+                   view.catalog().whyNotMade(device.target.arch,
+                                             compiledKeyOf(problem),
+                                             missing == Missing::Split)
+               ? Missing::Nothing
+               : missing;
+  };
+  if (!chosen) {
+    Missing missing = Missing::Nothing;
+    if (wantsShares(problem, device) &&
+        (problem.splits > 1 || !isThere(view, problem, /*splits=*/true, 0)))
+      missing = unless(Missing::Split);
+    return missing != Missing::Nothing || problem.splits > 1
+               ? missing
+               : unless(Missing::Plain);
+  }
+  if (problem.splits != 0)
+    return Missing::Nothing;
+  const Candidate &candidate = *chosen->candidate;
+  if (!candidate.algorithm->splitsKeys())
+    return wantsShares(problem, device) &&
+                   !isThere(view, problem, /*splits=*/true, candidate.fit)
+               ? unless(Missing::Split)
+               : Missing::Nothing;
+  // The rule takes it without comparing it with anything. Kernels that do not
+  // split have as many rows a block as it has, or a multiple, which costs no
+  // less.
+  const ShareBlocks blocks = blocksOf(candidate);
+  return (candidate.kernel->record->resources.scratchBytes > 0 ||
+          !sharesPay(blocks, problem, device, blocks.rows, kCostTolerance)) &&
+                 !isThere(view, problem, /*splits=*/false, candidate.fit)
+             ? unless(Missing::Plain)
+             : Missing::Nothing;
 }
 
 const Plan *chooseAgain(const DeviceView &view, const Problem &problem) {

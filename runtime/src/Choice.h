@@ -23,6 +23,13 @@ struct PlannedLaunch {
   uint32_t threads; ///< work-items of a workgroup
 };
 
+/// A kernel to compile for a problem.
+enum class Missing : uint8_t {
+  Nothing,
+  Plain, ///< of the default algorithm, or what the problem asks for
+  Split, ///< one that splits keys
+};
+
 /// What to launch for a problem, in this order.
 struct Plan {
   const Candidate *candidate = nullptr; ///< owned by the device's view
@@ -32,6 +39,8 @@ struct Plan {
   uint64_t workspaceBytes = 0;
   int32_t splits = 1;      ///< shares of the keys
   bool packsHeads = false; ///< grids that split keys are of packHeads()
+  Missing missing = Missing::Nothing; ///< missingOf(); launched without it, a
+                                      ///< better choice may be passed over
 
   const Kernel &kernel() const { return *candidate->kernel; }
   const KernelLaunch &launch(const PlannedLaunch &planned) const {
@@ -42,6 +51,12 @@ struct Plan {
 /// Chooses for a problem that is not empty. False: there is no kernel to take;
 /// whyNone() in Explain.h says why.
 bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
+
+/// What is to be compiled before a problem is launched (CompileOnDemand.md).
+/// \param chosen  what would be launched; null: there is none
+/// \param tried  bits by Missing of what this call has tried to compile
+Missing missingOf(const DeviceView &view, const Problem &problem,
+                  const Plan *chosen, unsigned tried);
 
 /// The same for launches: few shapes are launched many times, and a choice
 /// takes divisions for every candidate, so the thread remembers some of its
@@ -82,6 +97,12 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
 /// The same of any candidate and any problem.
 Refusal refusalOf(const Candidate &candidate, const Problem &problem,
                   const DeviceTraits &device);
+
+/// Whether a kernel that splits keys is compiled for the problem where there is
+/// none: shares are asked for, or are expected to pay, by a kernel of the
+/// blocks that costs are in terms of. Does not depend on which kernels there
+/// are.
+bool wantsShares(const Problem &problem, const DeviceTraits &device);
 
 /// Whether its launches that split keys take the rows of the heads of a group
 /// as those of one: where fewer workgroups hold them all. Devices do not
@@ -131,6 +152,7 @@ inline constexpr double kUnlistedCost = 1.5;
 // for head dimension 128, by chip (docs/Runtime.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32,
                         kReferenceColumns = 128;
+inline constexpr int32_t kReferenceThreads = 256;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;

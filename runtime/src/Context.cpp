@@ -242,14 +242,11 @@ Result Context::scoreText(int32_t dtype, const char *program, const char *text,
   return Result();
 }
 
-Result Context::compileFor(const Device &device, const Problem &problem) {
-  if (problem.kernel)
-    return Result(FOVEA_STATUS_NOT_FOUND, "");
-  if (onDemand.mode() == OnDemand::Mode::Never)
-    return Result(FOVEA_STATUS_NOT_FOUND,
-                  "FOVEA_COMPILE=auto compiles what is missing");
+Result Context::compileFor(const Device &device, const Problem &problem,
+                           Missing missing) {
+  const bool splits = missing == Missing::Split;
   Result result =
-      onDemand.get(orderFor(problem, device.traits.target.arch), log,
+      onDemand.get(orderFor(problem, device.traits.target.arch, splits), log,
                    [&](OnDemand::Made made) {
                      std::lock_guard<std::mutex> lock(catalogMutex);
                      current =
@@ -259,6 +256,23 @@ Result Context::compileFor(const Device &device, const Problem &problem) {
   if (!result.ok())
     result.message = "it could not be compiled on demand: " + result.message;
   return result;
+}
+
+void Context::doWithout(const Device &device, const Problem &problem,
+                        Missing missing, const std::string &why) {
+  const bool splits = missing == Missing::Split;
+  const ProblemKey key = compiledKeyOf(problem);
+  const std::string &chip = device.traits.target.arch;
+  {
+    std::lock_guard<std::mutex> lock(catalogMutex);
+    if (current->whyNotMade(chip, key, splits)) // another thread has meanwhile
+      return;
+    current = current->without(chip, key, splits, why);
+    generation.fetch_add(1, std::memory_order_release);
+  }
+  log.line(LogLevel::Info, "kernel '" + key.str() + "' for " + chip + " that " +
+                               (splits ? "splits" : "does not split") +
+                               " keys: " + why + "; another serves");
 }
 
 std::shared_ptr<const Catalog> Context::catalog() const {

@@ -100,6 +100,8 @@ public:
   /// before all are loaded.
   Result launch(Problem &problem, HipStream stream);
 
+  /// Whether kernels that are missing are compiled.
+  bool compiles() const { return onDemand.mode() != OnDemand::Mode::Never; }
   /// Whether kernels of packages are passed over where none is named.
   bool compilesAlways() const {
     return onDemand.mode() == OnDemand::Mode::Always;
@@ -113,13 +115,26 @@ private:
   /// Finds a call's score program among the kernels of a device or, where
   /// kernels are compiled, by the compiler, and puts it into the problem's key.
   Result bindProgram(Device &device, Problem &problem, bool isLaunch);
-  /// Compiles the kernel that a problem lacks, if that is wanted, or waits for
-  /// the thread that does; the device has another view then. Not OK: it has
-  /// not, for this reason, or for none to speak of.
-  Result compileFor(const Device &device, const Problem &problem);
-  /// The same for a launch: not while the stream is being captured.
-  Result compileForLaunch(const Hip &library, const Device &device,
-                          const Problem &problem, HipStream stream);
+  /// Chooses for a problem, and before that compiles what it lacks, if that is
+  /// wanted, or waits for the thread that does.
+  /// \param choose  gives null where there is no kernel, else a plan that
+  ///   holds until it is called again
+  /// \param mayCompile  OK, or why nothing is compiled now
+  /// \param view  receives what was chosen from
+  /// \param compiled  receives why a kernel could not be compiled, or nothing
+  template <typename Choose, typename MayCompile>
+  const Plan *chooseCompiling(Device &device, const Problem &problem,
+                              Choose choose, MayCompile mayCompile,
+                              const DeviceView *&view, Result &compiled);
+  /// Compiles a kernel that a problem lacks.
+  Result compileFor(const Device &device, const Problem &problem,
+                    Missing missing);
+  /// Keeps that a kernel could not be compiled, where another serves.
+  void doWithout(const Device &device, const Problem &problem, Missing missing,
+                 const std::string &why);
+  /// OK if the stream of a launch is not being captured.
+  Result mayCompileForLaunch(const Hip &library, const Problem &problem,
+                             HipStream stream);
   Result openLibrary();
   /// Reads what is not yet known of a device. The caller holds hipMutex.
   void readDevice(const Hip &library, Device &device);

@@ -38,6 +38,9 @@ struct ShareCosts {
   double combine = 3.92, run = 1.46;
   /// A row: combined, at least, and each share of it read and written.
   double row = 1.0 / 1901, read = 1.0 / 4651, written = 1.0 / 6897;
+  /// Rows of a block of the compiler's largest kernel that does not split, for
+  /// where none is there to ask.
+  int64_t plainRows = 128;
 };
 
 /// What a choice depends on of a device.
@@ -85,6 +88,7 @@ struct Refusal {
     NoWriter,
     Unsplit,
     Splits,
+    OfOtherCalls,
     TooManyForShares,
     NoWorkspace,
   };

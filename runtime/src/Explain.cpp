@@ -153,6 +153,10 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
   case Refusal::Splits:
     return "it splits the keys, and splits is 1; compile one that does not "
            "with aot-compile --algorithm=flash";
+  case Refusal::OfOtherCalls:
+    return "it splits the keys and was compiled on demand for other calls; "
+           "shares are not expected to pay here, or there is no workspace for "
+           "them";
   case Refusal::TooManyForShares:
     return "it splits the keys, and heads_q " +
            std::to_string(problem.sizes.headsQ) +
@@ -231,6 +235,21 @@ std::string originOf(const Kernel &kernel) {
   return kernel.origin.empty() ? "" : "; it was " + kernel.origin;
 }
 
+/// "; one that splits keys: it could not be compiled ...", where one that was
+/// wanted could not, or nothing.
+std::string otherNotMade(const DeviceView &view, const Problem &problem,
+                         const Candidate &chosen) {
+  const bool splits = chosen.algorithm->splitsKeys();
+  if (!problem.compiles || problem.splits > 1 ||
+      (!splits && !wantsShares(problem, view.device())))
+    return "";
+  const std::string *why = view.catalog().whyNotMade(
+      view.device().target.arch, compiledKeyOf(problem), !splits);
+  return why ? std::string("; one that ") +
+                   (splits ? "does not split" : "splits") + " keys: " + *why
+             : "";
+}
+
 /// The candidates of a problem, as a choice has sorted them.
 struct Sorted {
   const DeviceView &view;
@@ -301,7 +320,8 @@ struct Sorted {
       return "chosen by the " + nameOf(*row);
     return "chosen by the rule: " + figures(*accepted.front()) +
            (accepted.size() == 1 ? ", the only one accepted" : "") +
-           originOf(*accepted.front()->kernel);
+           originOf(*accepted.front()->kernel) +
+           otherNotMade(view, problem, *accepted.front());
   }
 
   /// Why an accepted candidate comes after the chosen one.
@@ -474,7 +494,8 @@ std::string describe(const DeviceView &view, const Problem &problem,
   }
   if (plan.candidate->algorithm->splitsKeys())
     text += ", " + counted(size_t(plan.splits), "share") + " of the keys";
-  text += originOf(plan.kernel());
+  text +=
+      originOf(plan.kernel()) + otherNotMade(view, problem, *plan.candidate);
   // Nobody should have to ask why a row of the table did not count.
   if (plan.chosenBy != FOVEA_CHOSEN_BY_CALLER)
     for (const Step &step : explain(view, problem))

@@ -303,6 +303,46 @@ Result Context::forgetModule(const Hip &library, Device &device,
 // Choosing and launching
 //===----------------------------------------------------------------------===//
 
+template <typename Choose, typename MayCompile>
+const Plan *Context::chooseCompiling(Device &device, const Problem &problem,
+                                     Choose choose, MayCompile mayCompile,
+                                     const DeviceView *&view,
+                                     Result &compiled) {
+  view = &viewOf(device);
+  const Plan *chosen = choose(*view);
+  if (chosen && chosen->missing == Missing::Nothing)
+    return chosen;
+  if (!problem.compiles) {
+    compiled = Result(
+        FOVEA_STATUS_NOT_FOUND,
+        problem.kernel ? "" : "FOVEA_COMPILE=auto compiles what is missing");
+    return chosen;
+  }
+  if (Result may = mayCompile(); !may.ok()) {
+    compiled = std::move(may);
+    return chosen;
+  }
+  // One that splits keys, then one that does not, at most.
+  unsigned tried = 0;
+  Missing failed = Missing::Nothing;
+  for (Missing missing; (missing = missingOf(*view, problem, chosen, tried)) !=
+                        Missing::Nothing;) {
+    tried |= 1u << int(missing);
+    if (Result result = compileFor(device, problem, missing); !result.ok()) {
+      failed = missing;
+      compiled = std::move(result);
+    }
+    view = &viewOf(device);
+    chosen = choose(*view);
+  }
+  if (chosen && failed != Missing::Nothing) {
+    doWithout(device, problem, failed, compiled.message);
+    view = &viewOf(device);
+    chosen = choose(*view);
+  }
+  return chosen;
+}
+
 Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
                        std::string &text) {
   Hip *library;
@@ -313,13 +353,15 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
-  const DeviceView *seen = &viewOf(*found);
-  if (!choose(*seen, problem, plan)) {
-    const Result compiled = compileFor(*found, problem);
-    seen = &viewOf(*found);
-    if (!compiled.ok() || !choose(*seen, problem, plan))
-      return notServed(*seen, problem, compiled);
-  }
+  const DeviceView *seen;
+  Result compiled;
+  if (!chooseCompiling(
+          *found, problem,
+          [&](const DeviceView &view) {
+            return choose(view, problem, plan) ? &plan : nullptr;
+          },
+          [] { return Result(); }, seen, compiled))
+    return notServed(*seen, problem, compiled);
   const DeviceView &view = *seen;
   text = describe(view, problem, plan);
   if (!loads)
@@ -340,21 +382,22 @@ Result Context::explain(Problem &problem, int32_t number,
         !result.ok())
       return result;
   Plan plan;
+  const DeviceView *view;
   Result compiled;
-  if (!choose(viewOf(*found), problem, plan))
-    compiled = compileFor(*found, problem);
-  const DeviceView &view = viewOf(*found);
-  const bool chosen = choose(view, problem, plan);
-  for (const Step &step : rt::explain(view, problem))
+  const bool chosen = chooseCompiling(
+      *found, problem,
+      [&](const DeviceView &view) {
+        return choose(view, problem, plan) ? &plan : nullptr;
+      },
+      [] { return Result(); }, view, compiled);
+  for (const Step &step : rt::explain(*view, problem))
     visit(step);
-  return chosen ? Result(FOVEA_STATUS_OK, describe(view, problem, plan))
-                : notServed(view, problem, compiled);
+  return chosen ? Result(FOVEA_STATUS_OK, describe(*view, problem, plan))
+                : notServed(*view, problem, compiled);
 }
 
-Result Context::compileForLaunch(const Hip &library, const Device &device,
-                                 const Problem &problem, HipStream stream) {
-  if (onDemand.mode() == OnDemand::Mode::Never || problem.kernel)
-    return compileFor(device, problem);
+Result Context::mayCompileForLaunch(const Hip &library, const Problem &problem,
+                                    HipStream stream) {
   int status = kHipStreamCaptureStatusNone;
   if (HipError error = library.api.hipStreamIsCapturing(stream, &status))
     return library.api.failure("compiling on demand", "hipStreamIsCapturing",
@@ -367,7 +410,7 @@ Result Context::compileForLaunch(const Hip &library, const Device &device,
                       toString(problem.key.op) +
                       "_prepare with the same parameters before the capture "
                       "begins");
-  return compileFor(device, problem);
+  return Result();
 }
 
 Result Context::launch(Problem &problem, HipStream stream) {
@@ -379,15 +422,15 @@ Result Context::launch(Problem &problem, HipStream stream) {
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/true);
         !result.ok())
       return result;
-  const DeviceView *seen = &viewOf(*found);
-  const Plan *chosen = chooseAgain(*seen, problem);
-  if (!chosen) {
-    const Result compiled = compileForLaunch(*library, *found, problem, stream);
-    seen = &viewOf(*found);
-    chosen = compiled.ok() ? chooseAgain(*seen, problem) : nullptr;
-    if (!chosen)
-      return notServed(*seen, problem, compiled);
-  }
+  const DeviceView *seen;
+  Result compiled;
+  const Plan *chosen = chooseCompiling(
+      *found, problem,
+      [&](const DeviceView &view) { return chooseAgain(view, problem); },
+      [&] { return mayCompileForLaunch(*library, problem, stream); }, seen,
+      compiled);
+  if (!chosen)
+    return notServed(*seen, problem, compiled);
   const DeviceView &view = *seen;
   const Plan &plan = *chosen;
   if (plan.workspaceBytes > 0)

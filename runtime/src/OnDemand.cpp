@@ -22,14 +22,11 @@ std::string millis(double ms) {
 
 } // namespace
 
-KernelOrder orderFor(const Problem &problem, const std::string &chip) {
+KernelOrder orderFor(const Problem &problem, const std::string &chip,
+                     bool splits) {
   KernelOrder order;
   order.chip = chip;
-  order.problem = problem.key.base();
-  order.problem.groups = problem.key.groups;
-  // As aot-compile's own default: one kernel for every mask and window.
-  if (spec::specOf(order.problem.op).isAttention)
-    order.problem.groups[kWindowGroup] = kWindowVersion;
+  order.problem = compiledKeyOf(problem);
   if (problem.score.program) {
     order.score.program = problem.score.program;
     order.score.captures = problem.captures ? layoutOf(*problem.captures)
@@ -37,7 +34,7 @@ KernelOrder orderFor(const Problem &problem, const std::string &chip) {
     if (problem.score.text)
       order.score.text = problem.score.text;
   }
-  if (problem.splits > 1)
+  if (splits)
     order.algorithm = "split";
   if (problem.sumsCaptures)
     order.algorithm = "atomic";
@@ -136,7 +133,8 @@ Result OnDemand::openCompiler(const Log &log) {
 
 Result OnDemand::findScore(const Problem &problem, const Log &log,
                            FoundScore &found) {
-  return findScore(orderFor(problem, /*chip=*/""), log, found);
+  return findScore(orderFor(problem, /*chip=*/"", /*splits=*/false), log,
+                   found);
 }
 
 Result OnDemand::findScore(KernelOrder order, const Log &log,
@@ -195,8 +193,11 @@ Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,
       return Result(package.status());
     made.package = std::make_shared<PackageReader>(std::move(*package));
     made.origin = std::move(origin);
-    log.line(LogLevel::Info, "kernel '" + order.problem.str() + "' for " +
-                                 order.chip + ": " + made.origin);
+    log.line(
+        LogLevel::Info,
+        "kernel '" + order.problem.str() + "' " +
+            (order.algorithm.empty() ? "" : "by '" + order.algorithm + "' ") +
+            "for " + order.chip + ": " + made.origin);
     return Result();
   };
   OrderedKernel kernel;

@@ -24,7 +24,9 @@
 namespace fovea::rt {
 
 /// What is compiled for a problem on a chip.
-KernelOrder orderFor(const Problem &problem, const std::string &chip);
+/// \param splits  by the algorithm that splits keys
+KernelOrder orderFor(const Problem &problem, const std::string &chip,
+                     bool splits);
 
 class OnDemand {
 public:

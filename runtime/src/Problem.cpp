@@ -375,6 +375,15 @@ Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
   return readVisibility(common, problem);
 }
 
+ProblemKey compiledKeyOf(const Problem &problem) {
+  ProblemKey key = problem.key.base();
+  key.groups = problem.key.groups;
+  // As aot-compile's own default: one kernel for every mask and window.
+  if (spec::specOf(key.op).isAttention)
+    key.groups[kWindowGroup] = kWindowVersion;
+  return key;
+}
+
 Sizes packHeads(const Sizes &sizes) {
   Sizes packed = sizes;
   packed.seqlenQ *= sizes.headsQ / sizes.headsK;

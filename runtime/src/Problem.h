@@ -151,6 +151,7 @@ struct Problem {
   bool deterministic = false; ///< only kernels whose bits never differ
   bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
   bool onDemand = false;      ///< only kernels that were compiled on demand
+  bool compiles = false;      ///< those that are missing are compiled
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
   /// Some rows of as many elements as Q's, or V's, lack words, so that only
   /// kernels of at most kElementwiseColumns read them.
@@ -206,6 +207,9 @@ inline bool hasGroups(const ProblemKey &key, const Problem &problem) {
       return false;
   return true;
 }
+
+/// What a kernel that is compiled for the problem is for.
+ProblemKey compiledKeyOf(const Problem &problem);
 
 /// The sizes of a grid in which the rows of the query heads that share a key
 /// head are those of one.

@@ -81,6 +81,7 @@ Result readProblem(const Context &context, const Params *params,
                    Problem &problem) {
   Result result = readParams(params, problem);
   problem.onDemand = context.compilesAlways() && problem.kernel == 0;
+  problem.compiles = context.compiles() && problem.kernel == 0;
   return result;
 }
 

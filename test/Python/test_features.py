@@ -107,8 +107,18 @@ class Features(Case):
 
     def test_shares_of_keys(self):
         q, k, v = (numbers(1, 2, n, 32, seed=n) for n in (3, 500, 500))
-        out = fovea.attention(q, k, v, splits=4, library=compiling)
-        self.close(out, oracle(q, k, v, numbers(1, 2, 3, 32))[0])
+        with fovea.Library(hip="sim", compile="always") as made:
+            for splits, shares in ((4, 4), (0, 0)):
+                out = fovea.attention(q, k, v, splits=splits, library=made)
+                self.close(out, oracle(q, k, v, numbers(1, 2, 3, 32))[0])
+                why = fovea.explain(q, k, v, splits=splits, library=made).chosen.reason
+                self.assertEqual(f", {shares} shares of the keys" in why, shares > 0, why)
+            # Of more keys shares pay unasked.
+            k, v = (numbers(1, 2, 8000, 32, seed=n) for n in (1, 2))
+            out = fovea.attention(q, k, v, library=made)
+            self.close(out, oracle(q, k, v, numbers(1, 2, 3, 32))[0])
+            why = fovea.explain(q, k, v, library=made).chosen.reason
+            self.assertIn("shares of the keys", why)
 
     def test_named_kernel_and_text(self):
         """A text says which program is meant, also where the kernel is named: another
@@ -126,8 +136,9 @@ class Features(Case):
 
     def test_compiled_meanwhile(self):
         """A launch is of the kernel that its workspace was planned for, though a better
-        one may be compiled in between: one that needs more."""
-        q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (3, 1500, 1500))
+        one may be compiled in between: one that needs more. The plan is made as if
+        shares had been refused, since it has a kernel for them compiled otherwise."""
+        q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (3, 6000, 6000))
         arrays = [OnDevice(array) for array in (q, k, v, np.zeros_like(q))]
         operation, launched = _attention.FORWARD, []
 
@@ -136,11 +147,14 @@ class Features(Case):
             launched.append((params.kernel, params.workspace_bytes))
             return enqueue(context, reference, stream)
 
-        def selected(*arguments):
-            status = select(*arguments)
-            if not compiled:
-                compiled.append(None)
-                fovea.attention(q, k, v, splits=4, library=made)
+        def selected(context, params, *arguments):
+            if compiled:
+                return select(context, params, *arguments)
+            compiled.append(None)
+            params.splits = 1
+            status = select(context, params, *arguments)
+            params.splits = 0
+            fovea.attention(q, k, v, splits=4, library=made)
             return status
 
         expected = oracle(q, k, v, numbers(1, 2, 3, 40))[0]

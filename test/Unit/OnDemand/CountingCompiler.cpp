@@ -1,7 +1,9 @@
 //===- CountingCompiler.cpp - the compiler's library, with faults ---------===//
 //
 // Hands calls on to libfovea_compiler.
-// FOVEA_TEST_COUNT: a file that gets a line for each compilation that begins;
+// FOVEA_TEST_COUNT: a file that gets a line for each compilation that begins,
+//   the problem and the schedule that is asked for;
+// FOVEA_TEST_REFUSE: a schedule that is not compiled;
 // FOVEA_TEST_KILL: the process is killed in the middle of one;
 // FOVEA_TEST_VERSION: the version that it tells.
 //
@@ -32,13 +34,18 @@ uint32_t fovea_compiler_version(void) {
 const char *fovea_compiler_build_id(void) {
   return REAL(fovea_compiler_build_id)();
 }
+static thread_local bool refused;
 const char *fovea_compiler_last_message(void) {
+  if (refused)
+    return "refused for a test";
   return REAL(fovea_compiler_last_message)();
 }
 fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
                                       fovea_compiled_t **compiled) {
   if (const char *path = std::getenv("FOVEA_TEST_COUNT")) {
-    const std::string line = std::string(request->problem) + "\n";
+    const std::string line = std::string(request->problem) + " " +
+                             (request->schedule ? request->schedule : "") +
+                             "\n";
     const int file = ::open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
     if (::write(file, line.data(), line.size()) != ssize_t(line.size()))
       std::abort();
@@ -46,6 +53,13 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
   }
   if (std::getenv("FOVEA_TEST_KILL"))
     (void)::kill(::getpid(), SIGKILL);
+  const char *refuse = std::getenv("FOVEA_TEST_REFUSE");
+  refused =
+      refuse && request->schedule && std::string(request->schedule) == refuse;
+  if (refused) {
+    *compiled = nullptr;
+    return FOVEA_COMPILER_STATUS_UNSUPPORTED;
+  }
   return REAL(fovea_compile)(request, compiled);
 }
 fovea_compiler_status_t
