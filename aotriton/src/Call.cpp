@@ -110,34 +110,54 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
                      "log-sum-exp for such rows");
 }
 
-/// Chooses the kernels of a backward pass and sets `params.deterministic` to
-/// what they are. The deterministic ones come first even when they are not
-/// asked for: their workspace is what clients bring as D, that of the others is
-/// larger than what they bring as DQ_ACC.
-fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
-                      const Groups &groups, int32_t device, bool deterministic,
-                      fovea_backward_plan_t &plan) {
-  // Layers repeat: the thread's latest choice spares asking again, which makes
-  // up a text. Packages do not change once they are open.
-  struct Choice {
-    fovea_backward_params_t params = {}; ///< without addresses
-    Groups groups;                       ///< likewise
-    int32_t device = -1;
-    bool asked = false;  ///< for a deterministic one
-    uint32_t chosen = 0; ///< what params.deterministic became
-    fovea_backward_plan_t plan = {};
-  };
-  thread_local Choice latest;
-  Choice choice;
+/// A call without its addresses, and what was chosen for it.
+template <typename Params, typename Plan>
+struct Choice {
+  Params params = {};
+  Groups groups;
+  int32_t device = -1;
+  bool asked = false;  ///< for a deterministic one
+  uint32_t chosen = 0; ///< what params.deterministic became
+  Plan plan = {};
+
+  bool isOfSameCall(const Choice &other) const {
+    return device == other.device && asked == other.asked &&
+           !std::memcmp(&params, &other.params, sizeof(params)) &&
+           !std::memcmp(&groups, &other.groups, sizeof(groups));
+  }
+};
+using ForwardChoice = Choice<fovea_forward_params_t, fovea_forward_plan_t>;
+using BackwardChoice = Choice<fovea_backward_params_t, fovea_backward_plan_t>;
+
+/// Layers repeat: the thread's latest choice spares asking again, which makes
+/// up a text. Packages do not change once they are open.
+template <typename Choice>
+thread_local Choice latest;
+
+void forgetOutputs(fovea_forward_params_t &params) {
+  params.out.data = nullptr;
+}
+void forgetOutputs(fovea_backward_params_t &params) {
+  params.out.data = params.dout.data = nullptr;
+  for (fovea_mutable_tensor_t *gradient : {&params.dq, &params.dk, &params.dv})
+    gradient->data = nullptr;
+}
+
+/// \param choice  receives the call
+/// \return whether it is the one of the latest choice
+template <typename Choice, typename Params>
+bool isLatest(const Params &params, const Groups &groups, int32_t device,
+              bool asked, Choice &choice) {
+  // Which tensors there are is part of the choice, where they are is not.
+  static int32_t kSome = 0;
+  static float kSomeSums = 0;
   std::memcpy(&choice.params, &params, sizeof(params)); // with its padding
   for (const void **address :
-       {&choice.params.q.data, &choice.params.k.data, &choice.params.v.data,
-        &choice.params.out.data, &choice.params.dout.data})
+       {&choice.params.q.data, &choice.params.k.data, &choice.params.v.data})
     *address = nullptr;
-  for (fovea_mutable_tensor_t *gradient :
-       {&choice.params.dq, &choice.params.dk, &choice.params.dv})
-    gradient->data = nullptr;
-  choice.params.lse = nullptr;
+  forgetOutputs(choice.params);
+  if (choice.params.lse)
+    choice.params.lse = &kSomeSums;
   choice.params.groups = nullptr;
   std::memcpy(&choice.groups, &groups, sizeof(groups));
   // Which groups there are their sizes tell.
@@ -145,28 +165,35 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
     header->next = nullptr;
   choice.groups.score.captures = nullptr;
   choice.groups.bias.data = nullptr;
-  static int32_t kSome = 0;
   if (choice.groups.bias.gradient)
     choice.groups.bias.gradient = &kSome;
   fovea_dropout_t &dropout = choice.groups.dropout;
   dropout.seed = dropout.offset = nullptr;
   dropout.offset_value = 0;
-  // Which tensors there are is part of the choice, where they are is not.
   for (fovea_sequences_t *side :
        {&choice.groups.varlen.q, &choice.groups.varlen.k})
     for (const int32_t **address : {&side->lengths, &side->starts})
       if (*address)
         *address = &kSome;
   choice.device = device;
-  choice.asked = deterministic;
-  if (latest.device == device && latest.asked == deterministic &&
-      !std::memcmp(&latest.params, &choice.params, sizeof(params)) &&
-      !std::memcmp(&latest.groups, &choice.groups, sizeof(choice.groups))) {
-    params.deterministic = latest.chosen;
-    plan = latest.plan;
+  choice.asked = asked;
+  choice.plan.struct_size = sizeof(choice.plan);
+  return latest<Choice>.isOfSameCall(choice);
+}
+
+/// Chooses the kernels of a backward pass and sets `params.deterministic` to
+/// what they are. The deterministic ones come first even when they are not
+/// asked for: their workspace is what clients bring as D, that of the others is
+/// larger than what they bring as DQ_ACC.
+fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
+                      const Groups &groups, int32_t device, bool deterministic,
+                      fovea_backward_plan_t &plan) {
+  BackwardChoice choice;
+  if (isLatest(params, groups, device, deterministic, choice)) {
+    params.deterministic = latest<BackwardChoice>.chosen;
+    plan = latest<BackwardChoice>.plan;
     return FOVEA_STATUS_OK;
   }
-  choice.plan.struct_size = sizeof(choice.plan);
   params.deterministic = 1;
   fovea_status_t status =
       fovea_backward_select(context, &params, device, &choice.plan);
@@ -178,8 +205,44 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
     return status;
   choice.chosen = params.deterministic;
   plan = choice.plan;
-  latest = choice;
+  latest<BackwardChoice> = choice;
   return FOVEA_STATUS_OK;
+}
+
+/// Gives a forward pass what kernels that split keys work in, where they are
+/// the choice and we may take it: no client brings it. Without it others serve.
+Status provideShares(fovea_context_t *context, const Groups &groups,
+                     int32_t device, Stream stream, StreamMemory &own,
+                     fovea_forward_params_t &params) {
+  if (!mayAllocate())
+    return {};
+  if (Status none = own.canTake(context, stream.native()))
+    return none.broken ? none : Status();
+  ForwardChoice choice;
+  if (!isLatest(params, groups, device, /*asked=*/false, choice)) {
+    if (fovea_forward_select(context, &params, device, &choice.plan) !=
+        FOVEA_STATUS_OK)
+      return {}; // as the launch will tell
+    // Graphs have the one that does not split, and it has to be loaded when
+    // they are captured: clients run once before.
+    if (choice.plan.workspace_bytes != 0) {
+      fovea_forward_params_t unsplit = params;
+      unsplit.splits = 1;
+      (void)fovea_forward_prepare(context, &unsplit, device, nullptr);
+    }
+    latest<ForwardChoice> = choice;
+  }
+  const fovea_forward_plan_t &plan = latest<ForwardChoice>.plan;
+  if (plan.workspace_bytes == 0)
+    return {};
+  if (Status bad = own.takeIfAny(stream.native(), plan.workspace_bytes))
+    return bad;
+  if (!own.data())
+    return {};
+  params.kernel = plan.kernel;
+  params.workspace = own.data();
+  params.workspace_bytes = plan.workspace_bytes;
+  return {};
 }
 
 /// Finds memory for the workspace: among what the client offers, else of our
@@ -296,8 +359,7 @@ Status computeLse(const ForwardCall &base, const Layout &layout,
 /// A forward pass that has been described, on the stream's device.
 static Status forwardOn(int32_t device, fovea_context_t *context,
                         const ForwardCall &call, Stream stream,
-                        const fovea_forward_params_t &params,
-                        const Groups &groups) {
+                        fovea_forward_params_t &params, const Groups &groups) {
   if (Status bad = checkLseForFallback(context, device, params, groups))
     return bad;
   // Nothing is launched of what cannot be done in whole.
@@ -314,9 +376,14 @@ static Status forwardOn(int32_t device, fovea_context_t *context,
         status != FOVEA_STATUS_OK)
       return failureOf(context, device, status);
   }
+  StreamMemory own;
+  if (Status bad = provideShares(context, groups, device, stream, own, params))
+    return bad;
   fovea_status_t status = fovea_forward(context, &params, stream.native());
   if (status != FOVEA_STATUS_OK)
     return failureOf(call, context, device, status);
+  if (Status bad = own.giveBack())
+    return bad;
   if (!call.mask)
     return {};
   status = fovea_dropout_mask(context, &mask.params, stream.native());

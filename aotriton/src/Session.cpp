@@ -29,6 +29,7 @@ struct HipFunctions {
   hipError_t (*streamIsCapturing)(hipStream_t, int *) = nullptr;
   hipError_t (*mallocAsync)(void **, size_t, hipStream_t) = nullptr;
   hipError_t (*freeAsync)(void *, hipStream_t) = nullptr;
+  hipError_t (*getLastError)() = nullptr;
   hipError_t (*memset2DAsync)(void *, size_t, int, size_t, size_t,
                               hipStream_t) = nullptr;
 };
@@ -221,6 +222,7 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
   (void)resolve(context, "hipStreamIsCapturing", found.streamIsCapturing);
   (void)resolve(context, "hipMallocAsync", found.mallocAsync);
   (void)resolve(context, "hipFreeAsync", found.freeAsync);
+  (void)resolve(context, "hipGetLastError", found.getLastError);
   (void)resolve(context, "hipMemset2DAsync", found.memset2DAsync);
   functions = found;
   ready.store(true, std::memory_order_release);
@@ -479,8 +481,7 @@ std::string settingToAllocate() {
   return std::string(kWorkspace.variable) + "=" + kWorkspace.on;
 }
 
-Status StreamMemory::take(fovea_context_t *context, hipStream_t of,
-                          uint64_t bytes) {
+Status StreamMemory::canTake(fovea_context_t *context, hipStream_t of) {
   if (!mayAllocate())
     return refuse(hipErrorNotSupported,
                   settingToAllocate() + " lets HIP give it");
@@ -501,13 +502,33 @@ Status StreamMemory::take(fovea_context_t *context, hipStream_t of,
     return refuse(hipErrorNotSupported,
                   settingToAllocate() +
                       " takes none while the stream is being captured");
-  if (const hipError_t error = found->mallocAsync(&memory, bytes, of)) {
+  hip = found;
+  return {};
+}
+
+Status StreamMemory::take(fovea_context_t *context, hipStream_t of,
+                          uint64_t bytes) {
+  if (Status bad = canTake(context, of))
+    return bad;
+  return allocate(of, bytes);
+}
+
+Status StreamMemory::allocate(hipStream_t of, uint64_t bytes) {
+  if (const hipError_t error = hip->mallocAsync(&memory, bytes, of)) {
     memory = nullptr;
     return failureOfHip("hipMallocAsync of " + std::to_string(bytes) + " bytes",
                         error);
   }
   stream = of;
-  hip = found;
+  return {};
+}
+
+Status StreamMemory::takeIfAny(hipStream_t of, uint64_t bytes) {
+  Status taken = allocate(of, bytes);
+  if (taken.code != hipErrorOutOfMemory)
+    return taken;
+  if (hip->getLastError)
+    (void)hip->getLastError();
   return {};
 }
 

@@ -74,13 +74,21 @@ public:
   ~StreamMemory() { (void)giveBack(); }
   StreamMemory(const StreamMemory &) = delete;
   StreamMemory &operator=(const StreamMemory &) = delete;
+  /// Whether there is any to take, or why not: nothing is asked of HIP but
+  /// whether the stream is being captured.
+  Status canTake(fovea_context_t *context, hipStream_t stream);
   /// Once; the stream's device is the thread's current one.
   Status take(fovea_context_t *context, hipStream_t stream, uint64_t bytes);
+  /// The same after canTake(), where the call goes on without memory if there
+  /// is none left, and HIP's last error is nobody's.
+  Status takeIfAny(hipStream_t stream, uint64_t bytes);
   /// Now, for whom it matters whether that works.
   Status giveBack();
   void *data() const { return memory; }
 
 private:
+  Status allocate(hipStream_t of, uint64_t bytes);
+
   void *memory = nullptr;
   hipStream_t stream = nullptr;
   const struct HipFunctions *hip = nullptr;

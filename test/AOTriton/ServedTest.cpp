@@ -437,6 +437,60 @@ TEST_F(OwnWorkspace, IsNotTakenIntoAGraph) {
   EXPECT_EQ(hipGraphDestroy(graph), hipSuccess);
 }
 
+/// Few rows of many keys, which kernels that split keys serve where there is
+/// memory for their sums.
+class Shares : public testing::Test {
+protected:
+  static Shape fewRows() {
+    Shape shape;
+    shape.headsQ = 8;
+    shape.seqlenQ = 3;
+    shape.seqlenK = 4000;
+    return shape;
+  }
+  /// Runs the call on its own and in a graph, which has no memory of ours.
+  /// \return whether both give the same bits
+  bool isAloneAsInAGraph() {
+    Problem problem(fewRows());
+    const v3::attn_fwd_params params = forwardParams(problem);
+    std::vector<float> lse;
+    Recording recording(
+        [&](hipStream_t stream) {
+          if (lse.empty()) {
+            EXPECT_EQ(attnFwd(params, stream), hipSuccess) << why();
+            EXPECT_EQ(hipStreamSynchronize(stream), hipSuccess);
+            EXPECT_EQ(problem.judgeForward(), "");
+            lse = problem.lse.download();
+            return hipSuccess;
+          }
+          return attnFwd(params, stream);
+        },
+        problem.out);
+    EXPECT_EQ(recording.status(), hipSuccess) << why();
+    EXPECT_EQ(recording.replay(), hipSuccess);
+    EXPECT_EQ(problem.judgeForward(), "");
+    return problem.lse.download() == lse;
+  }
+};
+using OwnShares = Shares;
+
+TEST_F(Shares, AreNotOfTheClientsMemory) { EXPECT_TRUE(isAloneAsInAGraph()); }
+
+TEST_F(OwnShares, AreOfOurMemoryButInGraphs) {
+  EXPECT_FALSE(isAloneAsInAGraph());
+}
+
+TEST_F(OwnShares, GiveTheirMemoryBack) {
+  Problem problem(fewRows());
+  size_t before = 0, after = 0, total = 0;
+  for (size_t *available : {&before, &after}) {
+    ASSERT_EQ(attnFwd(forwardParams(problem)), hipSuccess) << why();
+    ASSERT_EQ(hipStreamSynchronize(nullptr), hipSuccess);
+    ASSERT_EQ(hipMemGetInfo(available, &total), hipSuccess);
+  }
+  EXPECT_EQ(before, after);
+}
+
 TEST(Device, IsDescribed) {
   EXPECT_EQ(aotriton::v2::flash::check_gpu(nullptr), hipSuccess) << why();
   const aotriton::Gpu gpu = aotriton::getGpuFromStream(nullptr);

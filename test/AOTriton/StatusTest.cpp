@@ -132,6 +132,35 @@ TEST(Statuses, AreThoseOfHip) {
   calls.expectRight();
 }
 
+/// Kernels that split keys work in memory of ours; where there is none, others
+/// serve.
+TEST(Statuses, FewRowsDoWithoutMemory) {
+  FaultHipState &hip = faultHip();
+  Shape shape;
+  shape.headsQ = 8;
+  shape.seqlenQ = 3;
+  shape.seqlenK = 4000;
+  Problem problem(shape);
+  auto run = [&](int status) {
+    hip.failed.clear();
+    hip.faults.clear();
+    if (status)
+      hip.faults = {{"hipMallocAsync", 1, /*forEver=*/false, status, 0}};
+    const hipError_t given = attnFwd(forwardParams(problem));
+    hip.faults.clear();
+    EXPECT_EQ(hip.failed.empty(), status == 0);
+    EXPECT_EQ(hipStreamSynchronize(nullptr), hipSuccess);
+    return given;
+  };
+  ASSERT_EQ(run(0), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+  const std::vector<float> split = problem.lse.download();
+  ASSERT_EQ(run(hipErrorOutOfMemory), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeForward(), "");
+  EXPECT_NE(problem.lse.download(), split);
+  EXPECT_EQ(int(run(kAssert)), kAssert) << why();
+}
+
 /// To be run alone: the library is opened once.
 TEST(Opening, CannotCountDevices) {
   FaultHipState &hip = faultHip();
