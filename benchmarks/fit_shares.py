@@ -50,6 +50,7 @@ UNITS = {"gfx942": (304, 0.95), "gfx950": (256, 0.236), "gfx1151": (40, 2.05),
 BESIDE = {"gfx942": 7.1, "gfx950": 8.3, "gfx1151": 5.1, "gfx1100": 5, "gfx1201": 5.1}
 # As Choice.h has them.
 MARGIN, AGAIN, UNSHARED, TOLERANCE = 1.1, 0.02, 4, 1.125
+COLUMNS = 128  # of the head dimension that costs are fitted for
 
 
 def up(value, by):
@@ -84,6 +85,7 @@ class Case:
         self.workgroups = problem.batch * problem.heads_q // packed * self.row_blocks
         self.blocks = up(problem.keys, kernel.block_n)
         self.rows = problem.batch * problem.heads_q * problem.rows
+        self.launches = COLUMNS / problem.args.head_dim
         even = units // 38 * 36 if units % 38 == 0 else units
         self.places = even * max(256 // kernel.threads, 1)
 
@@ -108,7 +110,8 @@ class Case:
         again = AGAIN * (self.workgroups - self.heads_k)
         return (rounds // 2 if room else 0, rounds % 2 if room else rounds, of_share, waves,
                 kernel.block_m / 128, (self.heads_k + again) * keys, self.workgroups * keys,
-                rounds - 1, up(shares, at_once(kernel.schedule)) - 1, self.rows, shares)
+                (rounds - 1) * self.launches, self.launches,
+                (up(shares, at_once(kernel.schedule)) - 1) * self.launches, self.rows, shares)
 
     def unsplit_cost(self):
         """costOf() of a kernel that does not split, in the same unit."""
@@ -120,12 +123,12 @@ def cost_of(costs, terms):
     """shareCost() of Choice.cpp."""
     (block, rows, least, pair, round_, streamed, cached, combine, run, row, read,
      written) = costs
-    (pairs, alone, of_share, waves, block_rows, memory, caches, again, runs, all_rows,
+    (pairs, alone, of_share, waves, block_rows, memory, caches, again, once, runs, all_rows,
      shares) = terms
     return (max((pairs * pair + alone) * of_share *
                 max(block * waves + rows * block_rows, least),
                 memory * streamed, caches * cached) +
-            again * round_ + combine + run * runs +
+            again * round_ + combine * once + run * runs +
             all_rows * (max(row, read * shares) + written * shares))
 
 
@@ -136,6 +139,7 @@ def measure(args):
     kernels = [Kernel(record) for record in json.loads(listed)[0]["list"]]
     path = pathlib.Path(args.json)
     data = json.loads(path.read_text()) if path.exists() else {"target": args.target,
+                                                               "head_dim": args.head_dim,
                                                                "times": {}}
     units = UNITS[args.target][0]
     for heads, keys, rows in itertools.product(args.heads.split(","), args.keys.split(","),
@@ -184,7 +188,9 @@ class Table:
     """All problems of a file: of each the rows."""
 
     def __init__(self, data):
+        columns = data.get("head_dim", COLUMNS)
         self.units, self.unit = UNITS[data["target"]]
+        self.unit *= columns / COLUMNS
         self.beside = BESIDE[data["target"]]
         kernels = {}
         for record in data["kernels"]:
@@ -195,7 +201,7 @@ class Table:
             heads, rows, keys, schedule, shares = key.split(" ")
             if schedule not in kernels:
                 continue
-            args = types.SimpleNamespace(head_dim=128)
+            args = types.SimpleNamespace(head_dim=columns)
             problem = short_table.Problem(args, data["target"], 1, heads, int(rows), int(keys))
             case = Case(problem, kernels[schedule], self.units)
             self.problems.setdefault((heads, int(rows), int(keys)), []).append(
@@ -295,8 +301,9 @@ def main():
     first.add_argument("--keys", default="1024,4096,32768,131072", metavar="N,N...")
     first.add_argument("--most", type=float, default=300, metavar="US",
                        help="leave out problems with a larger bound (default 300)")
+    first.add_argument("--head-dim", type=int, default=128, metavar="N")
     first.add_argument("--json", required=True, metavar="FILE")
-    first.set_defaults(dtype="bf16", head_dim=128, layout="bhsd", clock=None)
+    first.set_defaults(dtype="bf16", layout="bhsd", clock=None)
     second = steps.add_parser("fit", help="fit costs to them")
     second.add_argument("file", metavar="FILE", nargs="+",
                         help="of one chip; several: each a list of kernels")

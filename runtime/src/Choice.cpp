@@ -153,9 +153,10 @@ double timeOfShares(const ShareBlocks &blocks, const Problem &problem,
   const double shares = double(divideUp(keyBlocks, splits));
   const double rows =
       double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ);
-  // Launches take their time whatever the columns; blocks of fewer are sooner.
+  // Launches take their time whatever the columns; blocks, in whose time all
+  // is, go with them.
   const double launches =
-      std::max(1.0, kReferenceColumns / blocks.columns) *
+      kReferenceColumns / blocks.columns *
       (double(rounds - 1) * costs.round + costs.combine +
        costs.run * double(divideUp(splits, blocks.combinedAtOnce) - 1));
   return std::max({turns * shares * block,
@@ -209,8 +210,7 @@ int32_t bestShares(const ShareBlocks &blocks, const Problem &problem,
 double costOfShares(const ShareBlocks &blocks, const Problem &problem,
                     const DeviceTraits &device, int32_t splits) {
   const int64_t keyBlocks = std::max<int64_t>(keyBlocksOf(blocks, problem), 1);
-  return (blocks.columns == kReferenceColumns ? kShareMargin
-                                              : kUnfittedShareMargin) *
+  return kShareMargin *
          timeOfShares(blocks, problem, device, keyBlocks, splits) /
          inReferenceBlocks(blocks, keyBlocks) * kReferenceRows *
          (splits == 1 ? kUnsharedCost : 1);

@@ -149,17 +149,14 @@ inline constexpr double kShareTolerance = 1.0001;
 inline constexpr double kUnlistedCost = 1.5;
 
 // ShareCosts are in terms of these. They are fitted to predictions of aot-time
-// for head dimension 128, by chip (docs/Runtime.md).
+// for head dimension 128, by chip, and held to those of others
+// (docs/Runtime.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32,
                         kReferenceColumns = 128;
 inline constexpr int32_t kReferenceThreads = 256;
 /// By which keys are split only where it pays all the same: blocks take longer
 /// when all units work.
 inline constexpr double kShareMargin = 1.1;
-/// Likewise of head dimensions other than kReferenceColumns: 512 rows of 32
-/// heads and 2048 keys of 64 columns are predicted to take half as long again
-/// as their costs say, on gfx942.
-inline constexpr double kUnfittedShareMargin = 1.6;
 /// What a kernel that splits keys costs more where one share is best: one that
 /// does not does the same, without a launch that combines.
 inline constexpr double kUnsharedCost = 4;

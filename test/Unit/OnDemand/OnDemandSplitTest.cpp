@@ -120,7 +120,7 @@ TEST_F(OnDemandSplitTest, ResultsAreRight) {
 // What was compiled for other calls decides nothing.
 TEST_F(OnDemandSplitTest, TheOrderOfCallsDoesNotMatter) {
   std::vector<fovea_forward_params_t> calls = {
-      shaped(1, 8192), shaped(32, 32), shaped(1, 3000), shaped(4096, 8192, 16),
+      shaped(1, 8192), shaped(32, 32), shaped(1, 2200), shaped(4096, 8192, 16),
       shaped(512, 32768, 8)};
   fovea_forward_params_t asked = shaped(3, 500);
   asked.splits = 4;
@@ -166,7 +166,7 @@ TEST_F(OnDemandSplitTest, AFullGridHasThePlainOneCompiled) {
 // Near the border the rule compares both.
 TEST_F(OnDemandSplitTest, ACallNearTheBorderHasBothCompiled) {
   const ContextPtr c = context();
-  const fovea_forward_params_t p = shaped(1, 2600);
+  const fovea_forward_params_t p = shaped(1, 2200);
   EXPECT_GT(select(c.get(), p).kernel, 0u);
   EXPECT_EQ(plainAndSplit(), kBoth);
   const std::string steps = explain(c.get(), p);

@@ -94,22 +94,34 @@ protected:
 
 } // namespace
 
-TEST_F(SplitTest, LaunchesOfFewerColumnsTakeAsLong) {
-  for (int32_t columns : {128, 64}) {
+TEST_F(SplitTest, LaunchesTakeAsLongWhateverTheColumns) {
+  // The compiler's blocks on gfx942.
+  for (int32_t columns : {64, 256}) {
     KernelRecord plain = makePlain(), split = makeSplit();
     plain.problem = split.problem = makeProblem(columns);
+    plain.blockN = split.blockN = columns == 64 ? 64 : 32;
+    if (columns == 64) {
+      split.blockM = 64;
+      split.launches[0].blockRows = 64;
+    }
     writeAll({plain, split});
   }
   ContextPtr context = makeContext();
-  Params params = makeShort(512, 2048, 32, 32);
-  EXPECT_EQ(select(context.get(), params).splits, 2u) << fovea_last_message();
-  params.head_dim = 64;
-  for (fovea_tensor_t *tensor : {&params.q, &params.k, &params.v})
-    *tensor = {tensor->data, tensor->stride_batch / 2, tensor->stride_head / 2,
-               tensor->stride_seq / 2};
-  params.out = {params.out.data, params.out.stride_batch / 2,
-                params.out.stride_head / 2, params.out.stride_seq / 2};
-  EXPECT_EQ(select(context.get(), params).splits, 1u) << fovea_last_message();
+  auto sharesOf = [&](int64_t rows, int64_t keys, int64_t heads,
+                      int64_t columns) {
+    Params params = makeShort(rows, keys, heads, heads);
+    params.head_dim = columns;
+    for (fovea_tensor_t *tensor : {&params.q, &params.k, &params.v})
+      *tensor = {tensor->data, tensor->stride_batch * columns / 128,
+                 tensor->stride_head * columns / 128, columns};
+    params.out = {params.out.data, params.out.stride_batch * columns / 128,
+                  params.out.stride_head * columns / 128, columns};
+    return select(context.get(), params).splits;
+  };
+  // Of fewer columns blocks take less against them, of more more.
+  EXPECT_EQ(sharesOf(512, 512, 8, 64), 1u) << fovea_last_message();
+  EXPECT_GT(sharesOf(64, 2048, 32, 64), 1u) << fovea_last_message();
+  EXPECT_GT(sharesOf(512, 512, 8, 256), 1u) << fovea_last_message();
 }
 
 TEST_F(SplitTest, StandsAgainstWhatATuningRowNames) {
