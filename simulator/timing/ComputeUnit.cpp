@@ -272,6 +272,8 @@ void ComputeUnit::issueMemory(Wave &w, const TimedOp &op, const TraceStep &step,
   uint64_t done;
   if (op.unit == Unit::Lds)
     done = Memory.lds(use, w.simd, op.isStore, now, w.place * LdsBytes);
+  else if (op.unit == Unit::Invalidate)
+    done = Memory.invalidate(w.simd, now);
   else if (op.unit == Unit::Smem)
     done = Memory.scalar(*w.group, use, now);
   else if (use.lines)
@@ -522,6 +524,7 @@ bool ComputeUnit::tryIssue(Simd &simd, Wave &w, uint64_t now) {
     break;
   case Unit::Vmem:
   case Unit::Lds:
+  case Unit::Invalidate:
     if (!issueToQueue(simd, w, op, now))
       return false;
     break;

@@ -9,7 +9,8 @@
 // Cheese; [F] fitted, see docs/Timing.md. RDNA: [I] RDNA3 and RDNA4 ISA
 // documents; [T] hardware thread traces (2187Nick/tinygrad's, gfx1100, and
 // tinygrad's, gfx1200); [V] its replay model; [P] llvm/llvm-project#204254
-// (gfx1151); [X] ChipBenchmarker (7900 XT); [D] data sheets. [A] assumed.
+// (gfx1151); [X] ChipBenchmarker (7900 XT); [J] braidinfer's microbenchmarks
+// (7900 XTX); [D] data sheets. [A] assumed.
 //
 //===----------------------------------------------------------------------===//
 #include "timing/Constants.h"
@@ -213,6 +214,7 @@ TimingConstants rdna3() {
   c.addressLanes = 16;     // [A] as CDNA: a dword of 32 lanes in two clocks
   c.l1Latency = 120;       // [A] as CDNA
   c.vmemQueue = 12;        // [A] likewise
+  c.invalidateClocks = 1;  // [J] 1.2 back to back
   c.flightBytes = 32 * KiB; // [A] likewise
   c.scalarHit = 50;         // [A]
   c.scalarMiss = 200;      // [T]
@@ -239,6 +241,7 @@ TimingConstants rdna4() {
   c.matrixFlops4 = 1024;   // [C] 8 clocks; 16x16x32 twice as many operations
   c.matrixClash = 0;       // [U] bf16 with A, B, C in one bank: at most 0.8
   c.matrixClashMost = 2;   // [U] fp16 takes 1.12 times as long as bf16
+  c.countsInvalidates = true; // [L] LOADcnt; none of gfx11
   c.matrixFlopsPerClock = 1024;
   return c;
 }

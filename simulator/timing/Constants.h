@@ -114,6 +114,8 @@ struct TimingConstants {
   unsigned addressLanes;      ///< lanes a clock of the address unit
   unsigned l1Latency;         ///< clocks, unloaded
   unsigned vmemQueue;         ///< instructions that it accepts ahead
+  unsigned invalidateClocks;  ///< an L1's invalidation holds its address unit
+  bool countsInvalidates;     ///< waits for loads wait for invalidations, too
   unsigned flightBytes;       ///< L1 misses in flight
   std::vector<MemoryLevel> levels; ///< behind L1, from L2 to memory
   /// What the way behind L2 takes longer when all compute units have all the

@@ -10,6 +10,9 @@
 
 namespace fovea::sim {
 
+/// The tag of a way that holds none.
+static constexpr uint64_t kNoLine = ~uint64_t(0);
+
 TagStore::TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways,
                    bool spread)
     : Ways(ways) {
@@ -18,7 +21,7 @@ TagStore::TagStore(uint64_t bytes, unsigned lineBytes, unsigned ways,
   // all copies of a trace, which differ in high bits of their lines.
   if (spread && (Sets & (Sets - 1)) == 0)
     ++Sets;
-  Tags.assign(Sets * Ways, ~uint64_t(0));
+  Tags.assign(Sets * Ways, kNoLine);
   Used.assign(Sets * Ways, 0);
 }
 
@@ -40,6 +43,8 @@ bool TagStore::touch(uint64_t line) {
   Used[oldest] = Now;
   return false;
 }
+
+void TagStore::clear() { std::fill(Tags.begin(), Tags.end(), kNoLine); }
 
 MemoryCounters &MemoryCounters::operator+=(const MemoryCounters &other) {
   l1Lines += other.l1Lines;
@@ -89,8 +94,10 @@ static uint64_t ownBytes(const TimingConstants &chip, const Sharing &sharing,
 }
 
 MemoryModel::MemoryModel(const TimingConstants &chip, const Sharing &sharing)
-    : Chip(chip), Share(sharing), Scalar(chip.scalarBytes, 64, 4) {
-  L1s.assign(chip.l1s, {TagStore(chip.l1Bytes, chip.lineBytes, chip.l1Ways)});
+    : Chip(chip), Share(sharing), L1Lines(chip.l1Bytes / chip.lineBytes),
+      Scalar(chip.scalarBytes, 64, 4) {
+  L1s.assign(chip.l1s,
+             {TagStore(chip.l1Bytes, chip.lineBytes, chip.l1Ways), L1Lines});
   Own.resize(chip.levels.size());
   for (size_t i = 0; i < chip.levels.size(); ++i)
     if (chip.levels[i].keepsOwn)
@@ -160,15 +167,23 @@ double MemoryModel::roomForMiss(Cache &cache, uint64_t now) {
 }
 
 /// Which level has a line, or takes what is written there.
-size_t MemoryModel::levelOf(uint64_t line, uint32_t op, Access access) {
+size_t MemoryModel::levelOf(const Cache &cache, uint64_t line, uint32_t op,
+                            Access access) {
   const size_t memory = Levels.size() - 1;
   size_t level = 0;
   for (uint64_t salt = 0; level != memory; ++level, salt += 0x5555) {
     if (Own[level] && Own[level]->touch(line))
       break;
     // What is written is written back some time, to memory.
-    if (access != Access::Store &&
-        chance(line ^ salt) >= Chip.missScale * Share.misses[level].of(op))
+    if (access == Access::Store)
+      continue;
+    double misses = Chip.missScale * Share.misses[level].of(op);
+    // Of what neighbours brought to the L1 there is what came since it was
+    // emptied: taken to lie evenly over what a full one holds.
+    if (Chip.levels[level].scope == Scope::Unit && cache.loaded < L1Lines)
+      misses = 1 - std::max(0.0, 1 - misses) * double(cache.loaded) /
+                       double(L1Lines);
+    if (chance(line ^ salt) >= misses)
       break;
   }
   return level;
@@ -179,7 +194,8 @@ uint64_t MemoryModel::fetch(Cache &cache, uint64_t line, uint32_t op,
   const double at = roomForMiss(cache, now);
   // What comes behind waits as well.
   cache.addressFree = std::max(cache.addressFree, at);
-  const size_t last = levelOf(line, op, access);
+  cache.loaded += access == Access::Load;
+  const size_t last = levelOf(cache, line, op, access);
   const bool store = access == Access::Store;
   // The other compute units are taken to have as much under way as this one.
   const double loaded = LoadedClocks * double(cache.flightBytes);
@@ -281,6 +297,16 @@ uint64_t MemoryModel::lds(const MemoryUse &use, unsigned simd, bool store,
   Count.ldsClocks += accessed;
   Count.ldsConflicts += use.ldsConflicts;
   return uint64_t(end) + Chip.ldsLatency;
+}
+
+uint64_t MemoryModel::invalidate(unsigned simd, uint64_t now) {
+  Cache &cache = cacheOf(simd);
+  const double start = std::max(cache.addressFree, double(now));
+  cache.accepted.push_back(start);
+  cache.addressFree = start + Chip.invalidateClocks;
+  cache.tags.clear();
+  cache.loaded = 0;
+  return uint64_t(cache.addressFree) + Chip.l1Latency;
 }
 
 uint64_t MemoryModel::scalar(const GroupTrace &group, const MemoryUse &use,

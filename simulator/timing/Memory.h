@@ -28,6 +28,8 @@ public:
            bool spread = false);
   /// Whether the line is there; it is afterwards.
   bool touch(uint64_t line);
+  /// Invalidates all lines.
+  void clear();
 
 private:
   unsigned Ways;
@@ -87,6 +89,9 @@ public:
   uint64_t lds(const MemoryUse &use, unsigned simd, bool store, uint64_t now,
                uint64_t firstByte = 0);
   uint64_t scalar(const GroupTrace &group, const MemoryUse &use, uint64_t now);
+  /// Empties the SIMD's L1 once what is ahead has looked it up; returns when
+  /// that is acknowledged.
+  uint64_t invalidate(unsigned simd, uint64_t now);
 
   const MemoryCounters &counters() const { return Count; }
 
@@ -97,13 +102,15 @@ private:
   uint64_t fetch(Cache &cache, uint64_t line, uint32_t op, uint64_t now,
                  Access access);
   double roomForMiss(Cache &cache, uint64_t now);
-  size_t levelOf(uint64_t line, uint32_t op, Access access);
+  size_t levelOf(const Cache &cache, uint64_t line, uint32_t op, Access access);
 
   const TimingConstants &Chip;
   Sharing Share;
+  const uint64_t L1Lines; ///< that an L1 holds
   /// An L1 with its address unit, and what it misses.
   struct Cache {
     TagStore tags;
+    uint64_t loaded; ///< lines since it was emptied; full if it never was
     double addressFree = 0;
     std::deque<double> accepted{}; ///< starts of vector memory
     std::deque<std::pair<uint64_t, unsigned>> flight{}; ///< end and bytes

@@ -27,6 +27,8 @@ constexpr NamedUnit kNamedUnits[] = {
     {"s_barrier_signal", Unit::Signal},
     {"s_barrier_signal_isfirst", Unit::Signal},
     {"s_barrier_wait", Unit::Barrier},
+    {"buffer_gl0_inv", Unit::Invalidate},
+    {"global_inv", Unit::Invalidate},
     {"s_delay_alu", Unit::Hint},
     {"s_setprio", Unit::Priority},
     {"s_nop", Unit::Nop},
@@ -283,6 +285,10 @@ std::unique_ptr<TimedOp> TimedProgram::make(uint32_t index) {
     else if (info.mnemonic == "s_sleep")
       op->clocks = static_cast<uint16_t>(
           std::min<int64_t>(64 * (operandValue() & 127), 8128) + slot);
+    break;
+  case Unit::Invalidate:
+    if (Chip.countsInvalidates)
+      op->counts |= 1u << VmCnt;
     break;
   case Unit::Priority:
     op->value = static_cast<int32_t>(operandValue() & 3);

@@ -20,10 +20,21 @@
 namespace fovea::sim {
 
 enum class Unit : uint8_t {
-  Valu, Matrix, Salu, Smem, Vmem, Lds, Branch,
-  Wait, Nop, Barrier, Priority, End,
-  Signal, ///< the first half of a split barrier; Barrier is the second
-  Hint,   ///< takes no clock
+  Valu,
+  Matrix,
+  Salu,
+  Smem,
+  Vmem,
+  Lds,
+  Branch,
+  Wait,
+  Nop,
+  Barrier,
+  Priority,
+  End,
+  Signal,     ///< the first half of a split barrier; Barrier is the second
+  Invalidate, ///< empties an L1
+  Hint,       ///< takes no clock
 };
 
 /// The unit that executes an instruction.

@@ -211,6 +211,63 @@ TEST_F(RdnaTimingTest, LdsOfWgpsHasTwoHalves) {
   EXPECT_EQ(ldsClocksAt({half - 1024, half}), 4);
 }
 
+// The lines of an L0 are gone with an invalidation ("invalidate the shader L0
+// cache", ISA documents), those of the L2 are not.
+TEST_F(RdnaTimingTest, InvalidationsEmptyL0) {
+  for (const RdnaTarget &target : {RdnaTarget{}, kRdna4}) {
+    const std::string load = "  v_mov_b32 v2, 0\n"
+                             "  global_load_b32 v1, v2, s[0:1]\n" +
+                             rdnaWait(target) + "\n";
+    const std::string empty =
+        target.gfx12() ? "  global_inv scope:SCOPE_SE\n" : "  buffer_gl0_inv\n";
+    const double kept = time(load, target).clocks;
+    const double lost = time(empty + load, target).clocks;
+    const TimingConstants &chip = *timingConstants(target.chip);
+    EXPECT_LT(kept, 64 * (chip.l1Latency + 60)) << target.chip;
+    EXPECT_NEAR(lost - kept, 64 * (chip.levels[1].clocks - chip.l1Latency),
+                64 * 10)
+        << target.chip;
+  }
+}
+
+// One takes 1.2 clocks of those back to back (braidinfer, RX 7900 XTX). gfx12
+// counts them as loads (LLVM), so that a wait for loads is for them, too.
+TEST_F(RdnaTimingTest, InvalidationsThemselvesAreCheap) {
+  const double many = time(repeat("  buffer_gl0_inv", 200)).clocks;
+  EXPECT_LT(many, 1.5 * 64 * 200);
+  const auto waits = [&](const RdnaTarget &target, const std::string &one) {
+    return time("  " + one + "\n" + rdnaWait(target) + "\n", target).clocks;
+  };
+  EXPECT_LT(waits({}, "buffer_gl0_inv"), 64 * 60);
+  EXPECT_GT(waits(kRdna4, "global_inv scope:SCOPE_SE"),
+            64 * timingConstants("gfx1201")->l1Latency);
+}
+
+// A neighbour's lines are in an L0 as far as it was filled since.
+TEST_F(RdnaTimingTest, InvalidationsLoseNeighboursLines) {
+  const TimingConstants chip = asWgp(*timingConstants("gfx1100"));
+  Sharing sharing;
+  sharing.misses.resize(chip.levels.size() - 1);
+  sharing.misses.front().mean = 0; // all that this one touches is there
+  const auto hits = [&](unsigned invalidations) {
+    MemoryModel memory(chip, sharing);
+    GroupTrace trace;
+    MemoryUse use{};
+    use.lines = 256;
+    use.bytes = 128;
+    use.lanes = 32;
+    for (unsigned i = 0; i < use.lines; ++i)
+      trace.lines.push_back(i);
+    for (unsigned i = 0; i < invalidations; ++i)
+      memory.invalidate(0, 0);
+    memory.vector(trace, use, 0, 0, 0);
+    return memory.counters().l1Hits;
+  };
+  EXPECT_EQ(hits(0), 256u);
+  EXPECT_LT(hits(1), 128u);
+  EXPECT_GT(hits(1), 16u);
+}
+
 // A wave's scratch begins on a line, wherever this process has it: 16 bytes of
 // 32 lanes are eight lines of 64. No other workgroup has them.
 TEST_F(RdnaTimingTest, ScratchIsAlignedAndOwn) {
