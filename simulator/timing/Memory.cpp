@@ -177,14 +177,17 @@ size_t MemoryModel::levelOf(const Cache &cache, uint64_t line, uint32_t op,
     // What is written is written back some time, to memory.
     if (access == Access::Store)
       continue;
-    double misses = Chip.missScale * Share.misses[level].of(op);
+    const double drawn = chance(line ^ salt);
+    const double misses = Chip.missScale * Share.misses[level].of(op);
+    if (drawn < misses)
+      continue;
     // Of what neighbours brought to the L1 there is what came since it was
-    // emptied: taken to lie evenly over what a full one holds.
-    if (Chip.levels[level].scope == Scope::Unit && cache.loaded < L1Lines)
-      misses = 1 - std::max(0.0, 1 - misses) * double(cache.loaded) /
-                       double(L1Lines);
-    if (chance(line ^ salt) >= misses)
-      break;
+    // emptied, taken to lie evenly over what a full one holds. The rest is in
+    // the cache behind, through which it came.
+    level += Chip.levels[level].scope == Scope::Unit &&
+             (drawn - misses) * double(L1Lines) >=
+                 (1 - misses) * double(cache.loaded);
+    break;
   }
   return level;
 }
