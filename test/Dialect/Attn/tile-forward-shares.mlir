@@ -37,8 +37,15 @@
 // CHECK: llvm.getelementptr %[[WORKSPACE]]
 // CHECK: %[[OFSHARE:.*]] = llvm.inline_asm has_side_effects "", "=s,0"
 // CHECK: scf.for
-// The sums are stored as they are, and four terms beside one another.
-// CHECK: attn.view %[[SUMS]]{{.*}} <128 x f32>
+// The sums are divided by those of the weights and rounded, and four terms stored
+// beside one another.
+// CHECK: %[[SUM:.*]] = attn.reduce <sum> %{{.*}} -> tensor<1x64xf32>
+// CHECK: %[[LEAST:.*]] = arith.maxnumf %[[SUM]], %{{.*}}
+// CHECK: %[[BY:.*]] = arith.divf %{{.*}}, %[[LEAST]] fastmath<afn>
+// CHECK: %[[ALL:.*]] = attn.broadcast %[[BY]]
+// CHECK: %[[QUOTIENTS:.*]] = arith.mulf %{{.*}}, %[[ALL]]
+// CHECK: attn.round %[[QUOTIENTS]]
+// CHECK: attn.view %[[SUMS]]{{.*}} <128 x bf16>
 // CHECK: attn.view %[[OFSHARE]]{{.*}} <4 x f32>
 // CHECK: attn.store %{{.*}}, %[[TERMS:[0-9]+]] : tensor
 // CHECK: attn.store %{{.*}}, %[[TERMS]] column 1 : tensor
@@ -54,23 +61,25 @@
 // CHECK: attn.view {{.*}} <4 x f32>
 // CHECK-NOT: column 3
 // CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<8x1xf32>
-// CHECK: attn.load %{{.*}} -> tensor<8x128xf32>
+// CHECK: attn.load %{{.*}} -> tensor<8x128xbf16>
 // CHECK: llvm.inline_asm has_side_effects "", "=s,0" {{.*}} -> !llvm.ptr<1>
 // CHECK-NOT: barrier
 // CHECK: attn.store_lds
+// CHECK: amdgpu.sched_barrier
+// CHECK: arith.extf %{{.*}} : tensor<8x128xbf16> to tensor<8x128xf32>
 // CHECK: } else {
 // CHECK: scf.if
-// CHECK: attn.load %{{.*}} -> tensor<16x128xf32>
+// CHECK: attn.load %{{.*}} -> tensor<16x128xbf16>
 // CHECK: } else {
 // CHECK: scf.if
-// CHECK: attn.load %{{.*}} -> tensor<32x128xf32>
+// CHECK: attn.load %{{.*}} -> tensor<32x128xbf16>
 // CHECK: } else {
 // CHECK: scf.if
-// CHECK: attn.load %{{.*}} -> tensor<64x128xf32>
+// CHECK: attn.load %{{.*}} -> tensor<64x128xbf16>
 // CHECK: attn.store_lds
 // CHECK: } else {
 // CHECK: scf.for
-// CHECK: attn.load %{{.*}} -> tensor<64x128xf32>
+// CHECK: attn.load %{{.*}} -> tensor<64x128xbf16>
 // CHECK: arith.maxnumf
 // CHECK: attn.store_lds
 // CHECK: arith.addf

@@ -492,10 +492,9 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (!tile || layouts.find(tile))
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
-    // What waves combine, a lane reads 16 bytes of a row at once, so that few
-    // rows' columns meet in exchanges of lanes.
-    const int bytes =
-        sharesColumns ? int(bytesOf(type.getElementType())) : factorBytes;
+    // What waves combine, a lane reads 4 columns of a row at once, 16 bytes in
+    // f32, so that few rows' columns meet in exchanges of lanes.
+    const int bytes = sharesColumns ? 4 : factorBytes;
     int pieceBits = llvm::countr_zero(uint32_t(kCopyBytes / bytes));
     auto choose = [&](int64_t columns, int ofWaves) {
       return layout::chooseCopyLayout(type.getDimSize(0), columns, bytes,

@@ -9,12 +9,22 @@ using namespace mlir;
 using namespace fovea;
 using namespace fovea::attn;
 
+/// Of few rows the launches are short, and what it takes to round and to widen
+/// sums is more than there is to read and write less. Of many that is a part of
+/// their time.
+ShareBuilder::ShareBuilder(ForwardOp op, gpu::GPUFuncOp kernel,
+                           const target::TargetInfo &target,
+                           const KernelArguments &arguments)
+    : QueryBlockBuilder(op, kernel, target, arguments),
+      sumsType(hasFewRows(*op.getSchedule()) ? b.getF32Type() : elementType) {}
+
 //===----------------------------------------------------------------------===//
 // The workspace
 //===----------------------------------------------------------------------===//
-// Of each batch: [heads_q, seqlen_q, splits, head_dim_v] sums, then
-// [heads_q, seqlen_q, splits, kShareTerms], a place of 16 bytes each, so that a
-// lane has all terms of a share by one access. Rows of all batches are less
+// Of each batch, in words of 32 bits: [heads_q, seqlen_q, splits, head_dim_v]
+// sums, which those of 16 bits take the first half of, then [heads_q, seqlen_q,
+// splits, kShareTerms], a place of 16 bytes each, so that a lane has all terms
+// of a share by one access. Rows of all batches are less
 // than 2^32, since no device has memory for as many: 32 bits hold their number,
 // and products of 64 bits, which take several scalar instructions each ahead of
 // the first load, are few.
@@ -24,7 +34,7 @@ Value ShareBuilder::cells(Value rows) {
   return mul(i64(rows), i64(arg("splits")));
 }
 
-/// i64 elements before this batch.
+/// i64 words before this batch.
 Value ShareBuilder::batchOffset() {
   Value rows = mul(batch, mul(arg("heads_q"), arg("seqlen_q")));
   assert(
@@ -37,16 +47,22 @@ Value ShareBuilder::batchOffset() {
 /// i32 rows of this batch before this head's.
 Value ShareBuilder::rowsBefore() { return mul(headQ, arg("seqlen_q")); }
 
-/// i64 elements before the terms of this batch.
+/// i64 words before the terms of this batch.
 Value ShareBuilder::termsOffset() {
   Value all = cells(mul(arg("heads_q"), arg("seqlen_q")));
   return add(batchOffset(), mul(all, i64Constant(headDimV)));
 }
 
+/// i64 sums before this batch.
+Value ShareBuilder::sumsOffset() {
+  Value words = batchOffset();
+  return sumsAreRounded() ? add(words, words) : words;
+}
+
 Rows ShareBuilder::sumsOfShare(Value share) {
   Value before =
       mul(add(cells(rowsBefore()), i64(share)), i64Constant(headDimV));
-  return {arg("workspace"), add(batchOffset(), before),
+  return {arg("workspace"), add(sumsOffset(), before),
           mul(arg("splits"), i32(headDimV)), rowsOfHeads()};
 }
 
@@ -59,7 +75,7 @@ Rows ShareBuilder::termsOfShare(Value share) {
 
 Rows ShareBuilder::sumsOfRow(Value row) {
   Value before = mul(cells(add(rowsBefore(), row)), i64Constant(headDimV));
-  return {arg("workspace"), add(batchOffset(), before), i32(headDimV),
+  return {arg("workspace"), add(sumsOffset(), before), i32(headDimV),
           arg("splits")};
 }
 
@@ -252,9 +268,9 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   SmallVector<Value> summed = {load(ShareTerm::Sum, terms)};
   if (hasTotals)
     summed.push_back(load(ShareTerm::Total, terms));
-  Value values = LoadOp::create(
-      b, f32Tile(shares, columns),
-      view(sumsOfRow(firstRow), first, headDimV, b.getF32Type()));
+  Value values =
+      LoadOp::create(b, tile(shares, columns, sumsType),
+                     view(sumsOfRow(firstRow), first, headDimV, sumsType));
   SmallVector<Value> addresses;
   if (carried.empty()) // while they come
     addresses = addressesOfRow();
@@ -272,10 +288,16 @@ SmallVector<Value> Combine::addShares(Value first, ValueRange carried) {
   Value ldsWeights = lds[shares];
   if (!carried.empty()) // others may read those of the shares before
     barrier();
-  StoreLdsOp::create(b, weight, ldsWeights);
+  StoreLdsOp::create(
+      b, sumsAreRounded() ? fmul(weight, summed.front()) : weight, ldsWeights);
   barrier();
+  // Sums are widened behind it, or the terms ahead of it would wait for them.
+  if (sumsAreRounded())
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
   Value handed = LoadLdsOp::create(b, f32Tile(1, shares), ldsWeights);
   Value turned = transpose(broadcast(handed, f32Tile(columns, shares)));
+  if (sumsAreRounded())
+    values = arith::ExtFOp::create(b, f32Tile(shares, columns), values);
   Value products =
       arith::MulFOp::create(b, values, turned, arith::FastMathFlags::contract);
   SmallVector<Value> result = {

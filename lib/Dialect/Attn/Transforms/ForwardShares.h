@@ -2,8 +2,8 @@
 //
 // Where the keys of a block of queries are split, a first kernel takes a share
 // of them in each workgroup and a second one combines what these leave in the
-// workspace: for each row and share the sums of weighted values, not divided,
-// and what they are relative to.
+// workspace: for each row and share the sums of weighted values and what they
+// are relative to.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,24 @@ inline constexpr int64_t kShareTerms = 4;
 /// A kernel of queries that knows the workspace.
 class ShareBuilder : public QueryBlockBuilder {
 protected:
-  using QueryBlockBuilder::QueryBlockBuilder;
+  ShareBuilder(ForwardOp op, mlir::gpu::GPUFuncOp kernel,
+               const target::TargetInfo &target,
+               const KernelArguments &arguments);
 
   /// The sums of the workgroup's rows in one share, as [rows, head_dim_v] of
-  /// f32.
+  /// sumsType.
   Rows sumsOfShare(Value share);
   /// Their terms, as [rows, kShareTerms] of f32.
   Rows termsOfShare(Value share);
-  /// The sums of one row in all shares, as [splits, head_dim_v] of f32.
+  /// The sums of one row in all shares, as [splits, head_dim_v] of sumsType.
   Rows sumsOfRow(Value row);
   /// Its terms, as [splits, kShareTerms].
   Rows termsOfRow(Value row);
+
+  /// Whether sums are rounded, once they are divided by those of the weights:
+  /// f16 has the range of values, not of their sums, and what all values of a
+  /// column are, the output is as well.
+  bool sumsAreRounded() const { return !sumsType.isF32(); }
 
   //===--- sinks ----------------------------------------------------------===//
   /// A sink among the sums of a row, whose reference it may be above: these
@@ -63,12 +70,15 @@ protected:
   /// \param log2     of their total with the sink
   Value lseWithSink(Value natural, Value log2, const Sink &sink);
 
+  mlir::Type sumsType; ///< of shares' sums in the workspace
+
 private:
   Value i64Constant(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, value, 64).getResult();
   }
   Value cells(Value rows);
   Value batchOffset();
+  Value sumsOffset();
   Value rowsBefore();
   Value termsOffset();
 };

@@ -609,7 +609,11 @@ static constexpr int64_t kCombineRegisters = 128;
 /// runs less still, but what all of them do takes longer where rows are many:
 /// so it is for kernels of few rows.
 static constexpr int32_t kMostCombineWaves = 2, kMostCombineWavesOfFew = 4;
-static constexpr int64_t kFewRows = 16;
+
+bool fovea::attn::hasFewRows(ScheduleAttr forward) {
+  constexpr int64_t kFewRows = 16;
+  return forward.getBlockM() <= kFewRows;
+}
 
 /// Registers a lane for the sums of `shares` shares.
 static int64_t combineRegisters(const target::TargetInfo &target,
@@ -626,8 +630,8 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   // Halves that are narrow or no power of two are stored by other lanes than
   // hold them.
   const int64_t columns = llvm::alignTo(headDim, 32);
-  const int32_t most = forward.getBlockM() <= kFewRows ? kMostCombineWavesOfFew
-                                                       : kMostCombineWaves;
+  const int32_t most =
+      hasFewRows(forward) ? kMostCombineWavesOfFew : kMostCombineWaves;
   const int32_t ofRow =
       llvm::isPowerOf2_64(columns) ? std::min<int32_t>(most, columns / 32) : 1;
   int32_t shares = ofRow == kMostCombineWavesOfFew ? 256 : 64, waves = 4;

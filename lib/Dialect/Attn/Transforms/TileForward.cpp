@@ -411,7 +411,7 @@ void ForwardTiler::prepareShare() {
       slots[key] = PinOp::create(b, nothing(key.slot));
   settleKeys();
   sumsRows = sumsOfShare(share);
-  settle(sumsRows, firstRow);
+  settle(sumsRows, firstRow, sumsType);
   termsRows = termsOfShare(share);
   settle(termsRows, firstRow);
 }
@@ -487,9 +487,19 @@ void ForwardTiler::storeShare() {
     sumsRows = sumsOfShare(share);
     termsRows = termsOfShare(share);
   }
-  StoreOp::create(b, transpose(sums.acc),
-                  view(sumsRows, first, headDimV, b.getF32Type()));
   Value sum = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowSum);
+  Value values = sums.acc;
+  if (sumsAreRounded()) {
+    // Of no key it is 0 times a finite number.
+    Value inverse = arith::DivFOp::create(
+        b, splat(row, 1.0f),
+        fmax(sum, splat(row, std::numeric_limits<float>::min())),
+        arith::FastMathFlags::afn);
+    values = round(fmul(
+        values, broadcast(inverse, cast<RankedTensorType>(values.getType()))));
+  }
+  StoreOp::create(b, transpose(values),
+                  view(sumsRows, first, headDimV, sumsType));
   Value total = sum;
   if (sums.rowTotal)
     total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);

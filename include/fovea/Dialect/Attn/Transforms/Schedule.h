@@ -114,6 +114,9 @@ llvm::StringRef nameOf(RowMaxima maxima);
 /// Of a kernel that has its schedule.
 RowMaxima rowMaximaOf(ForwardOp op, const target::TargetInfo &target);
 
+/// Whether workgroups own few rows, as they do for one row of a group of heads.
+bool hasFewRows(ScheduleAttr forward);
+
 /// The schedule of the kernel that combines shares of the keys: waves that share
 /// a row's columns, and as many shares an iteration as they have registers for.
 ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
