@@ -37,7 +37,7 @@
 // CHECK: llvm.getelementptr %[[WORKSPACE]]
 // CHECK: %[[OFSHARE:.*]] = llvm.inline_asm has_side_effects "", "=s,0"
 // CHECK: scf.for
-// The sums are divided by those of the weights and rounded, and four terms stored
+// The sums are divided by those of the weights and rounded, and their terms stored
 // beside one another.
 // CHECK: %[[SUM:.*]] = attn.reduce <sum> %{{.*}} -> tensor<1x64xf32>
 // CHECK: %[[LEAST:.*]] = arith.maxnumf %[[SUM]], %{{.*}}
@@ -50,7 +50,7 @@
 // CHECK: attn.store %{{.*}}, %[[TERMS:[0-9]+]] : tensor
 // CHECK: attn.store %{{.*}}, %[[TERMS]] column 1 : tensor
 // CHECK: attn.store %{{.*}}, %[[TERMS]] column 2 : tensor
-// CHECK: attn.store %{{.*}}, %[[TERMS]] column 3 : tensor
+// CHECK-NOT: column 3
 // CHECK-NOT: arith.divf
 // CHECK: gpu.return
 

@@ -20,7 +20,7 @@ enum class ShareTerm {
              ///< or, of a program's scores, -inf
   Reference, ///< the same times the factor, as rounded; +inf: not rounded
   Sum,       ///< of the weights
-  Total,     ///< of the weights before rounding
+  Total,     ///< of the weights before rounding, where that is another
 };
 inline constexpr int64_t kShareTerms = 4;
 

@@ -500,20 +500,21 @@ void ForwardTiler::storeShare() {
   }
   StoreOp::create(b, transpose(values),
                   view(sumsRows, first, headDimV, sumsType));
-  Value total = sum;
-  if (sums.rowTotal)
-    total = ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal);
   Value exact = splat(row, std::numeric_limits<float>::infinity());
   // Of a row's layout, which what is the same throughout has none of.
   Value reference = beginsBelow
                         ? fmax(sums.rowMax, exact)
                         : select(isLarge(), exact, referenceOf(sums.rowMax));
   Value terms = view(termsRows, first, kShareTerms, b.getF32Type());
-  for (auto [term, value] : {std::pair(ShareTerm::Max, sums.rowMax),
-                             {ShareTerm::Reference, reference},
-                             {ShareTerm::Sum, sum},
-                             {ShareTerm::Total, total}})
+  auto store = [&](ShareTerm term, Value value) {
     StoreOp::create(b, transpose(value), terms, uint32_t(term));
+  };
+  store(ShareTerm::Max, sums.rowMax);
+  store(ShareTerm::Reference, reference);
+  store(ShareTerm::Sum, sum);
+  if (sums.rowTotal)
+    store(ShareTerm::Total,
+          ReduceOp::create(b, row, ReduceKind::Sum, sums.rowTotal));
 }
 
 /// Divides by the sums and stores the output and the log-sum-exp.
