@@ -128,7 +128,7 @@ class Problem:
             units = min(chip.units, blocks * shares)
             kept = chip.kept if block >= 128 else chip.kept_of_few
             # Sums, in 16 bits but by kernels of 16 rows, and four terms in f32.
-            of_share = (self.args.head_dim * (4 if block == 16 else 2) + 16) * (
+            of_share = (self.args.head_dim * (4 if block <= 16 else 2) + 16) * (
                 self.batch * self.heads_q * self.rows)
             return (max(self.bytes() / min(memory, units * chip.in_flight / chip.load),
                         self.operations() / (kept * peak * units / chip.units)) +

@@ -692,11 +692,11 @@ def Attn_RowIndexOp : Attn_Op<"row_index", [Pure]> {
 }
 
 def Attn_RoundOp : Attn_Op<"round", [Pure, LayoutOpInterface]> {
-  let summary = "Rounds probabilities to the type of the second product";
+  let summary = "Rounds probabilities, or a share's sums, to 16 bits";
   let description = [{
-    `nearest_away` rounds ties away from zero; it may be used for values that
-    are neither NaN nor infinite, and costs half of `nearest_even` on chips
-    without a conversion instruction for bf16.
+    `nearest_away` rounds ties away from zero, at half the cost on chips without a
+    conversion for bf16. Infinity and NaNs that 16 bits or the hardware made stay;
+    a NaN with bits in the lower half of its fraction may become anything.
 
     Example:
     ```mlir
