@@ -7,8 +7,8 @@ runtime/src/Choice.cpp) to predictions of aot-time, in two steps:
 
 The first predicts problems by every kernel of the package that splits keys, with the
 numbers of shares that the rule tries, and by the one that does not; a file that is there
-is gone on with. The second looks for the costs with which the rule, as docs/Runtime.md
-("Split keys") states it, chooses what takes least: it lowers the mean of what its choices
+is gone on with. The second looks for the costs with which the rule, as
+docs/SplitKeys.md states it, chooses what takes least: it lowers the mean of what its choices
 take over the best ones and of how far costs are from times, where a problem that is
 slower than unsplit counts for ten. From times it takes off what the kernel that does not
 split takes beside its blocks, which its cost leaves out as well. It prints the costs

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Predicts forward passes that are too short to fill a chip, as the runtime would
-launch them, and prints a table in Markdown: what is in docs/Runtime.md, "Split keys".
+launch them, and prints a table in Markdown: what is in docs/SplitKeys.md.
 
     benchmarks/short_table.py --package=kernels --target=gfx942
     benchmarks/short_table.py --package=kernels --target=gfx942,gfx950 --clock=1.2 \\
@@ -38,7 +38,7 @@ matrix peak at the clock of the prediction, of which the kernel that does not sp
 keeps k(128) on a long grid that fills the chip, and blocks of fewer rows half, since
 what their waves read from LDS takes as long as the products; and W(s) what the shares
 leave, written once and read once. Latencies are those that wait for one another in
-both launches (docs/Runtime.md, "What is left of it"). It is known of gfx942 and gfx950."""
+both launches (docs/SplitKeys.md, "What is left of it"). It is known of gfx942 and gfx950."""
 
 import argparse
 import itertools
@@ -57,7 +57,7 @@ DATA_SHEETS = {"gfx942": (5.3e12, 1307e12), "gfx950": (8.0e12, 2516e12),
 
 
 class Floor(typing.NamedTuple):
-    """What a better kernel of two launches might come to (docs/Runtime.md, "Split keys")."""
+    """What a better kernel of two launches might come to (docs/SplitKeys.md)."""
     units: int
     kept: float         # of the matrix peak at its clock: length 16384, 4 x 16 heads
     peak_hz: float

@@ -473,7 +473,7 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
         sinks: (heads_q) of float32: a logit that takes part in each row's softmax.
         dropout, varlen, blocks: see their classes.
         splits: how many workgroups share out the keys of a block of rows; 0: by the
-            rule of docs/Runtime.md, 1: they are not split.
+            rule of docs/SplitKeys.md, 1: they are not split.
         out: receives the result; None: an array like q is made.
         lse: receives the log-sum-exp, (batch, heads_q, seqlen_q) of float32, the natural
             logarithm; packed, (heads_q, total).

@@ -150,7 +150,7 @@ inline constexpr double kUnlistedCost = 1.5;
 
 // ShareCosts are in terms of these. They are fitted to predictions of aot-time
 // for head dimension 128, by chip, and held to those of others
-// (docs/Runtime.md).
+// (docs/SplitKeys.md).
 inline constexpr double kReferenceRows = 128, kReferenceKeys = 32,
                         kReferenceColumns = 128;
 inline constexpr int32_t kReferenceThreads = 256;

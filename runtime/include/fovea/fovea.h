@@ -660,7 +660,7 @@ typedef struct fovea_forward_params {
   void *workspace;
   uint64_t workspace_bytes;
   /** Since 0.2. How many workgroups share out the keys of a block of rows: 0:
-      as many as fill the device, by the rule of docs/Runtime.md; 1: keys are
+      as many as fill the device, by the rule of docs/SplitKeys.md; 1: keys are
       not split; 2 to 1024: so many, or as many as the keys have blocks if these
       are fewer. The bits of results depend on the number; of one number they
       are the same in every run. */
