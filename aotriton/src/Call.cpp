@@ -216,23 +216,25 @@ Status provideShares(fovea_context_t *context, const Groups &groups,
                      fovea_forward_params_t &params) {
   if (!mayAllocate())
     return {};
+  const fovea_forward_plan_t &plan = latest<ForwardChoice>.plan;
+  ForwardChoice choice;
+  const bool known = isLatest(params, groups, device, /*asked=*/false, choice);
+  if (known && plan.workspace_bytes == 0)
+    return {};
   if (Status none = own.canTake(context, stream.native()))
     return none.broken ? none : Status();
-  ForwardChoice choice;
-  if (!isLatest(params, groups, device, /*asked=*/false, choice)) {
-    if (fovea_forward_select(context, &params, device, &choice.plan) !=
-        FOVEA_STATUS_OK)
-      return {}; // as the launch will tell
+  if (!known) {
     // Graphs have the one that does not split, and it has to be loaded when
-    // they are captured: clients run once before.
-    if (choice.plan.workspace_bytes != 0) {
-      fovea_forward_params_t unsplit = params;
-      unsplit.splits = 1;
-      (void)fovea_forward_prepare(context, &unsplit, device, nullptr);
-    }
+    // they are captured: clients run once before. This loads it too, since
+    // there is no workspace yet.
+    const fovea_status_t status =
+        fovea_forward_prepare(context, &params, device, &choice.plan);
+    if (status == FOVEA_STATUS_NOT_FOUND)
+      return {}; // as the launch will tell
+    if (status != FOVEA_STATUS_OK)
+      return failureOf(context, device, status);
     latest<ForwardChoice> = choice;
   }
-  const fovea_forward_plan_t &plan = latest<ForwardChoice>.plan;
   if (plan.workspace_bytes == 0)
     return {};
   if (Status bad = own.takeIfAny(stream.native(), plan.workspace_bytes))

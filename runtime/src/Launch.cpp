@@ -353,22 +353,40 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
-  const DeviceView *seen;
+  const DeviceView *view;
   Result compiled;
-  if (!chooseCompiling(
-          *found, problem,
-          [&](const DeviceView &view) {
-            return choose(view, problem, plan) ? &plan : nullptr;
-          },
-          [] { return Result(); }, seen, compiled))
-    return notServed(*seen, problem, compiled);
-  const DeviceView &view = *seen;
-  text = describe(view, problem, plan);
+  auto chooseFor = [&](const Problem &problem, Plan &plan) {
+    return chooseCompiling(
+        *found, problem,
+        [&](const DeviceView &view) {
+          return choose(view, problem, plan) ? &plan : nullptr;
+        },
+        [] { return Result(); }, view, compiled);
+  };
+  auto loadFor = [&](const Problem &problem, const Plan &plan) {
+    if (log.wants(LogLevel::Dispatch))
+      logChoice(*view, *found, problem, plan);
+    return loadElsewhere(*library, *found, *plan.candidate);
+  };
+  if (!chooseFor(problem, plan))
+    return notServed(*view, problem, compiled);
+  text = describe(*view, problem, plan);
   if (!loads)
     return Result();
-  if (log.wants(LogLevel::Dispatch))
-    logChoice(view, *found, problem, plan);
-  return loadElsewhere(*library, *found, *plan.candidate);
+  if (Result result = loadFor(problem, plan); !result.ok())
+    return result;
+  // A launch of these very parameters takes the one that does not split, if
+  // they have no room for shares, and must find it when it is captured.
+  if (problem.splits != 0 || problem.kernel ||
+      !plan.candidate->algorithm->splitsKeys())
+    return Result();
+  Problem launched = problem;
+  launched.mostWorkspace = problem.workspace.data ? problem.workspace.bytes : 0;
+  Plan unsplit;
+  if (plan.workspaceBytes <= launched.mostWorkspace ||
+      !chooseFor(launched, unsplit))
+    return Result();
+  return loadFor(launched, unsplit);
 }
 
 Result Context::explain(Problem &problem, int32_t number,

@@ -86,6 +86,27 @@ protected:
     if (workspace)
       give(p.workspace, int64_t(workspace));
   }
+  /// Launches into a stream that is being captured.
+  static void capture(fovea_context_t *context,
+                      const fovea_forward_params_t &p) {
+    auto find = [&](const char *name, auto *&function) {
+      function = reinterpret_cast<std::decay_t<decltype(function)>>(
+          fovea_hip_symbol(context, name));
+      ASSERT_TRUE(function) << fovea_last_message();
+    };
+    int (*create)(void **);
+    int (*begin)(void *, int);
+    int (*end)(void *, void **);
+    find("hipStreamCreate", create);
+    find("hipStreamBeginCapture", begin);
+    find("hipStreamEndCapture", end);
+    void *stream = nullptr, *graph = nullptr;
+    ASSERT_EQ(create(&stream), 0);
+    ASSERT_EQ(begin(stream, 0), 0);
+    EXPECT_EQ(fovea_forward(context, &p, stream), FOVEA_STATUS_OK)
+        << fovea_last_message();
+    EXPECT_EQ(end(stream, &graph), 0);
+  }
 };
 
 const std::pair<int, int> kPlainAlone(1, 0), kSplitAlone(0, 1), kBoth(1, 1);
@@ -224,27 +245,36 @@ TEST_F(OnDemandSplitTest, ACaptureTakesWhatIsThere) {
   place(c.get(), p, 0);
   ASSERT_EQ(fovea_forward(c.get(), &p, nullptr), FOVEA_STATUS_OK);
   place(c.get(), p, 1 << 20);
-  auto find = [&](const char *name, auto *&function) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(
-        fovea_hip_symbol(c.get(), name));
-    ASSERT_TRUE(function) << fovea_last_message();
-  };
-  int (*create)(void **);
-  int (*begin)(void *, int);
-  int (*end)(void *, void **);
-  find("hipStreamCreate", create);
-  find("hipStreamBeginCapture", begin);
-  find("hipStreamEndCapture", end);
-  void *stream = nullptr, *graph = nullptr;
-  ASSERT_EQ(create(&stream), 0);
-  ASSERT_EQ(begin(stream, 0), 0);
-  EXPECT_EQ(fovea_forward(c.get(), &p, stream), FOVEA_STATUS_OK)
-      << fovea_last_message();
-  EXPECT_EQ(end(stream, &graph), 0);
+  capture(c.get(), p);
   EXPECT_EQ(plainAndSplit(), kPlainAlone);
-  EXPECT_EQ(fovea_forward(c.get(), &p, stream), FOVEA_STATUS_OK)
+  EXPECT_EQ(fovea_forward(c.get(), &p, nullptr), FOVEA_STATUS_OK)
       << fovea_last_message();
   EXPECT_EQ(plainAndSplit(), kBoth);
+}
+
+// What is prepared is also what a launch of the same parameters takes.
+TEST_F(OnDemandSplitTest, PreparingServesACaptureWithoutWorkspace) {
+  for (const uint64_t workspace : {0, 16}) {
+    const ContextPtr c = context();
+    fovea_forward_params_t p = shaped(1, 8192);
+    place(c.get(), p, workspace);
+    fovea_forward_plan_t plan = {};
+    plan.struct_size = sizeof plan;
+    ASSERT_EQ(fovea_forward_prepare(c.get(), &p, 0, &plan), FOVEA_STATUS_OK)
+        << fovea_last_message();
+    EXPECT_GT(plan.splits, 1u);
+    capture(c.get(), p);
+    place(c.get(), p, plan.workspace_bytes);
+    capture(c.get(), p);
+    EXPECT_EQ(plainAndSplit(), kBoth);
+  }
+  // With enough of one nothing else is needed.
+  const ContextPtr c = context();
+  fovea_forward_params_t p = shaped(1, 8192, 1, 24);
+  place(c.get(), p, 1 << 20);
+  ASSERT_EQ(fovea_forward_prepare(c.get(), &p, 0, nullptr), FOVEA_STATUS_OK)
+      << fovea_last_message();
+  EXPECT_EQ(plainAndSplit(), std::make_pair(1, 2));
 }
 
 TEST_F(OnDemandSplitTest, APackageMayHaveIt) {
