@@ -525,7 +525,8 @@ Status StreamMemory::allocate(hipStream_t of, uint64_t bytes) {
 
 Status StreamMemory::takeIfAny(hipStream_t of, uint64_t bytes) {
   Status taken = allocate(of, bytes);
-  if (taken.code != hipErrorOutOfMemory)
+  // The latter of devices that have no pools of memory.
+  if (taken.code != hipErrorOutOfMemory && taken.code != hipErrorNotSupported)
     return taken;
   if (hip->getLastError)
     (void)hip->getLastError();

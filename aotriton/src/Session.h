@@ -80,7 +80,8 @@ public:
   /// Once; the stream's device is the thread's current one.
   Status take(fovea_context_t *context, hipStream_t stream, uint64_t bytes);
   /// The same after canTake(), where the call goes on without memory if there
-  /// is none left, and HIP's last error is nobody's.
+  /// is none left or the device gives none in this way, and HIP's last error is
+  /// nobody's.
   Status takeIfAny(hipStream_t stream, uint64_t bytes);
   /// Now, for whom it matters whether that works.
   Status giveBack();
