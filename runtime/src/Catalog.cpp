@@ -34,6 +34,8 @@ std::shared_ptr<const Catalog>
 Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
               const std::string &origin) const {
   auto next = std::make_shared<Catalog>(*this);
+  if (!origin.empty())
+    next->whyNoCompiler.clear();
   for (std::shared_ptr<const PackageReader> &package : more) {
     for (const KernelRecord &record : package->kernels()) {
       auto kernel = std::make_shared<Kernel>();
@@ -68,13 +70,20 @@ std::shared_ptr<const Catalog> Catalog::without(const std::string &chip,
   return next;
 }
 
+std::shared_ptr<const Catalog>
+Catalog::withoutCompiler(const std::string &why) const {
+  auto next = std::make_shared<Catalog>(*this);
+  next->whyNoCompiler = why;
+  return next;
+}
+
 const std::string *Catalog::whyNotMade(const std::string &chip,
                                        const ProblemKey &problem,
                                        bool split) const {
   for (const std::shared_ptr<const NotMade> &each : notMade)
     if (each->split == split && each->problem == problem && each->chip == chip)
       return &each->why;
-  return nullptr;
+  return whyNoCompiler.empty() ? nullptr : &whyNoCompiler;
 }
 
 namespace {

@@ -71,6 +71,9 @@ public:
   std::shared_ptr<const Catalog> without(const std::string &chip,
                                          const ProblemKey &problem, bool split,
                                          const std::string &why) const;
+  /// This catalog, which knows that there is no compiler, until a kernel is
+  /// compiled all the same.
+  std::shared_ptr<const Catalog> withoutCompiler(const std::string &why) const;
   /// Why a kernel could not be compiled; null: nothing is known of that.
   const std::string *whyNotMade(const std::string &chip,
                                 const ProblemKey &problem, bool split) const;
@@ -98,6 +101,7 @@ private:
   std::vector<std::shared_ptr<const PackageReader>> packages;
   std::vector<std::shared_ptr<const Kernel>> all;
   std::vector<std::shared_ptr<const NotMade>> notMade;
+  std::string whyNoCompiler; ///< empty: nothing is known of that
 };
 
 /// Opens a file, or all `*.fovea` of a folder in the order of their names.

@@ -234,21 +234,42 @@ bool sharesPay(const ShareBlocks &blocks, const Problem &problem,
          plain;
 }
 
-/// Whether there is a kernel that serves the problem, whatever its sizes, and
-/// is made at least as closely for the device.
+/// Why a candidate serves no problem like this one, whatever its sizes and what
+/// is asked of results, if it serves none.
+Refusal refusalOfKind(const Candidate &candidate, const Problem &problem) {
+  const ProblemKey &key = candidate.kernel->record->problem;
+  if (problem.onDemand && candidate.kernel->origin.empty())
+    return {Refusal::NotOnDemand};
+  if (!holdsRows(key, problem))
+    return {Refusal::OtherProblem};
+  if (!shows(key, problem))
+    return {Refusal::OtherKeys};
+  if (!hasGroups(key, problem))
+    return {Refusal::NoGroup};
+  if (!readsRows(key, problem))
+    return {Refusal::ReadsWords};
+  return {};
+}
+
+/// Whether a choice sees a kernel that serves the problem, whatever its sizes.
+/// \param chosen  it is to be made at least as closely for the device as this
+///   one, behind whose head dimensions a choice does not look; null: any
 bool isThere(const DeviceView &view, const Problem &problem, bool splits,
-             int fit) {
+             const Candidate *chosen) {
+  const ProblemView *last = nullptr;
+  if (chosen) {
+    const ProblemKey &record = chosen->kernel->record->problem;
+    ProblemKey key = problem.key;
+    key.setHeadDims(record.headDim, record.dimOfV());
+    last = view.find(key);
+  }
   bool found = false;
   forEachView(view, problem, [&](const ProblemView &entry) {
-    for (const Candidate *candidate : entry.usable) {
-      const ProblemKey &key = candidate->kernel->record->problem;
+    for (const Candidate *candidate : entry.usable)
       found |= candidate->algorithm->splitsKeys() == splits &&
-               candidate->fit >= fit &&
-               !(problem.onDemand && candidate->kernel->origin.empty()) &&
-               holdsRows(key, problem) && shows(key, problem) &&
-               hasGroups(key, problem) && readsRows(key, problem);
-    }
-    return found;
+               (!chosen || candidate->fit >= chosen->fit) &&
+               !refusalOfKind(*candidate, problem);
+    return found || &entry == last;
   });
   return found;
 }
@@ -439,17 +460,8 @@ bool wantsShares(const Problem &problem, const DeviceTraits &device) {
 
 Refusal refusalFor(const Candidate &candidate, const Problem &problem,
                    const DeviceTraits &device) {
-  const ProblemKey &key = candidate.kernel->record->problem;
-  if (problem.onDemand && candidate.kernel->origin.empty())
-    return {Refusal::NotOnDemand};
-  if (!holdsRows(key, problem))
-    return {Refusal::OtherProblem};
-  if (!shows(key, problem))
-    return {Refusal::OtherKeys};
-  if (!hasGroups(key, problem))
-    return {Refusal::NoGroup};
-  if (!readsRows(key, problem))
-    return {Refusal::ReadsWords};
+  if (Refusal refusal = refusalOfKind(candidate, problem))
+    return refusal;
   Refusal refusal;
   forEachLaunch(candidate, problem,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
@@ -704,29 +716,31 @@ Missing missingOf(const DeviceView &view, const Problem &problem,
   const DeviceTraits &device = view.device();
   if (!problem.compiles)
     return Missing::Nothing;
+  auto untried = [&](Missing missing) {
+    return tried >> int(missing) & 1 ? Missing::Nothing : missing;
+  };
   auto unless = [&](Missing missing) {
-    return (tried >> int(missing) & 1) ||
-                   view.catalog().whyNotMade(device.target.arch,
-                                             compiledKeyOf(problem),
-                                             missing == Missing::Split)
+    return view.catalog().whyNotMade(device.target.arch, compiledKeyOf(problem),
+                                     missing == Missing::Split)
                ? Missing::Nothing
-               : missing;
+               : untried(missing);
   };
   if (!chosen) {
     Missing missing = Missing::Nothing;
     if (wantsShares(problem, device) &&
-        (problem.splits > 1 || !isThere(view, problem, /*splits=*/true, 0)))
-      missing = unless(Missing::Split);
+        (problem.splits > 1 ||
+         !isThere(view, problem, /*splits=*/true, nullptr)))
+      missing = untried(Missing::Split);
     return missing != Missing::Nothing || problem.splits > 1
                ? missing
-               : unless(Missing::Plain);
+               : untried(Missing::Plain);
   }
   if (problem.splits != 0)
     return Missing::Nothing;
   const Candidate &candidate = *chosen->candidate;
   if (!candidate.algorithm->splitsKeys())
     return wantsShares(problem, device) &&
-                   !isThere(view, problem, /*splits=*/true, candidate.fit)
+                   !isThere(view, problem, /*splits=*/true, &candidate)
                ? unless(Missing::Split)
                : Missing::Nothing;
   // The rule takes it without comparing it with anything. Kernels that do not
@@ -735,7 +749,7 @@ Missing missingOf(const DeviceView &view, const Problem &problem,
   const ShareBlocks blocks = blocksOf(candidate);
   return (candidate.kernel->record->resources.scratchBytes > 0 ||
           !sharesPay(blocks, problem, device, blocks.rows, kCostTolerance)) &&
-                 !isThere(view, problem, /*splits=*/false, candidate.fit)
+                 !isThere(view, problem, /*splits=*/false, &candidate)
              ? unless(Missing::Plain)
              : Missing::Nothing;
 }

@@ -243,31 +243,34 @@ Result Context::scoreText(int32_t dtype, const char *program, const char *text,
 }
 
 Result Context::compileFor(const Device &device, const Problem &problem,
-                           Missing missing) {
+                           Missing missing, Failure &failure) {
   const bool splits = missing == Missing::Split;
-  Result result =
-      onDemand.get(orderFor(problem, device.traits.target.arch, splits), log,
-                   [&](OnDemand::Made made) {
-                     std::lock_guard<std::mutex> lock(catalogMutex);
-                     current =
-                         current->with({std::move(made.package)}, made.origin);
-                     generation.fetch_add(1, std::memory_order_release);
-                   });
+  Result result = onDemand.get(
+      orderFor(problem, device.traits.target.arch, splits), log,
+      [&](OnDemand::Made made) {
+        std::lock_guard<std::mutex> lock(catalogMutex);
+        current = current->with({std::move(made.package)}, made.origin);
+        generation.fetch_add(1, std::memory_order_release);
+      },
+      failure);
   if (!result.ok())
     result.message = "it could not be compiled on demand: " + result.message;
   return result;
 }
 
 void Context::doWithout(const Device &device, const Problem &problem,
-                        Missing missing, const std::string &why) {
+                        Missing missing, const std::string &why,
+                        Failure failure) {
   const bool splits = missing == Missing::Split;
   const ProblemKey key = compiledKeyOf(problem);
   const std::string &chip = device.traits.target.arch;
-  {
+  if (failure != Failure::Passing) {
     std::lock_guard<std::mutex> lock(catalogMutex);
     if (current->whyNotMade(chip, key, splits)) // another thread has meanwhile
       return;
-    current = current->without(chip, key, splits, why);
+    current = failure == Failure::NoCompiler
+                  ? current->withoutCompiler(why)
+                  : current->without(chip, key, splits, why);
     generation.fetch_add(1, std::memory_order_release);
   }
   log.line(LogLevel::Info, "kernel '" + key.str() + "' for " + chip + " that " +

@@ -128,10 +128,11 @@ private:
                               const DeviceView *&view, Result &compiled);
   /// Compiles a kernel that a problem lacks.
   Result compileFor(const Device &device, const Problem &problem,
-                    Missing missing);
-  /// Keeps that a kernel could not be compiled, where another serves.
+                    Missing missing, Failure &failure);
+  /// Keeps that a kernel could not be compiled, where another serves, unless
+  /// that may pass.
   void doWithout(const Device &device, const Problem &problem, Missing missing,
-                 const std::string &why);
+                 const std::string &why, Failure failure);
   /// OK if the stream of a launch is not being captured.
   Result mayCompileForLaunch(const Hip &library, const Problem &problem,
                              HipStream stream);

@@ -325,18 +325,28 @@ const Plan *Context::chooseCompiling(Device &device, const Problem &problem,
   // One that splits keys, then one that does not, at most.
   unsigned tried = 0;
   Missing failed = Missing::Nothing;
+  Failure failure = Failure::Passing;
   for (Missing missing; (missing = missingOf(*view, problem, chosen, tried)) !=
                         Missing::Nothing;) {
     tried |= 1u << int(missing);
-    if (Result result = compileFor(device, problem, missing); !result.ok()) {
+    Failure why;
+    if (Result result = compileFor(device, problem, missing, why);
+        !result.ok()) {
       failed = missing;
+      failure = why;
       compiled = std::move(result);
     }
     view = &viewOf(device);
     chosen = choose(*view);
   }
+  if (chosen && failed == Missing::Nothing &&
+      chosen->missing != Missing::Nothing) {
+    failed = chosen->missing;
+    failure = Failure::Refused;
+    compiled.message = "it was compiled on demand and does not serve here";
+  }
   if (chosen && failed != Missing::Nothing) {
-    doWithout(device, problem, failed, compiled.message);
+    doWithout(device, problem, failed, compiled.message, failure);
     view = &viewOf(device);
     chosen = choose(*view);
   }

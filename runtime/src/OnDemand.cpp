@@ -91,30 +91,34 @@ Result OnDemand::configure(const char *given) {
   return Result();
 }
 
-bool OnDemand::begin(const std::string &name, Result &result) {
+bool OnDemand::begin(const std::string &name, Result &result,
+                     Failure &failure) {
   std::unique_lock<std::mutex> lock(mutex);
   Entry &entry = entries[name]; // stays where it is
   if (entry.state == Entry::Running) {
     const uint64_t run = entry.runs;
     ended.wait(lock, [&] { return entry.runs != run; });
     result = entry.last;
+    failure = entry.failure;
     return false;
   }
   if (entry.state != Entry::Idle) {
     result = entry.last;
+    failure = entry.failure;
     return false;
   }
   entry.state = Entry::Running;
   return true;
 }
 
-void OnDemand::end(const std::string &name, Result result, bool refused) {
+void OnDemand::end(const std::string &name, Result result, Failure failure) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     Entry &entry = entries.find(name)->second;
-    entry.state = result.ok() ? Entry::Done
-                  : refused   ? Entry::Refused
-                              : Entry::Idle;
+    entry.state = result.ok()                   ? Entry::Done
+                  : failure == Failure::Refused ? Entry::Refused
+                                                : Entry::Idle;
+    entry.failure = failure;
     entry.last = std::move(result);
     ++entry.runs;
   }
@@ -174,9 +178,11 @@ Result OnDemand::findScore(KernelOrder order, const Log &log,
 }
 
 Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,
-                      bool &refused) {
-  if (Result result = openCompiler(log); !result.ok())
+                      Failure &failure) {
+  if (Result result = openCompiler(log); !result.ok()) {
+    failure = Failure::NoCompiler;
     return result;
+  }
   const BlockFileSizeSignal blocked;
   CompileCache cache(folder, mostBytes, order, compiler.buildId());
   std::string unkept = whyNoFolder;
@@ -214,8 +220,13 @@ Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,
       return finish(cache.path(), std::move(kernel),
                     "compiled on demand before, from the cache");
   }
-  if (Result result = compiler.compile(order, kernel, refused); !result.ok())
+  bool refused = false;
+  if (Result result = compiler.compile(order, kernel, refused); !result.ok()) {
+    failure = refused                                 ? Failure::Refused
+              : result.code == FOVEA_STATUS_NOT_FOUND ? Failure::OfCompiler
+                                                      : Failure::Passing;
     return result;
+  }
   kernel.record.fingerprint = cache.fingerprint();
   if (!folder.empty() && unkept.empty())
     note(cache.store(kernel));

@@ -28,6 +28,14 @@ namespace fovea::rt {
 KernelOrder orderFor(const Problem &problem, const std::string &chip,
                      bool splits);
 
+/// Why there is no kernel, where one could not be made.
+enum class Failure : uint8_t {
+  Passing,    ///< it may be made another time
+  NoCompiler, ///< no library was found, or none that serves
+  OfCompiler, ///< a fault of the compiler's
+  Refused     ///< the compiler cannot make it
+};
+
 class OnDemand {
 public:
   enum class Mode { Never, Auto, Always };
@@ -58,8 +66,10 @@ public:
   /// Makes the kernel of an order, or waits for the thread that does.
   /// \param made  receives the kernel, if this is the thread that made it
   /// \param publish  called with it before others are told
+  /// \param failure  receives of what kind a result that is not OK is
   template <typename Publish>
-  Result get(const KernelOrder &order, const Log &log, Publish publish);
+  Result get(const KernelOrder &order, const Log &log, Publish publish,
+             Failure &failure);
 
 private:
   /// An order that somebody has asked for.
@@ -67,12 +77,13 @@ private:
     enum { Idle, Running, Done, Refused } state = Idle;
     uint64_t runs = 0; ///< that have ended
     Result last;       ///< of the latest run
+    Failure failure = Failure::Passing;
   };
   /// True: this thread is to make it, and to call end().
-  bool begin(const std::string &name, Result &result);
-  void end(const std::string &name, Result result, bool refused);
+  bool begin(const std::string &name, Result &result, Failure &failure);
+  void end(const std::string &name, Result result, Failure failure);
   Result make(const KernelOrder &order, const Log &log, Made &made,
-              bool &refused);
+              Failure &failure);
   Result openCompiler(const Log &log);
 
   Mode when = Mode::Never;
@@ -91,23 +102,23 @@ private:
 };
 
 template <typename Publish>
-Result OnDemand::get(const KernelOrder &order, const Log &log,
-                     Publish publish) {
+Result OnDemand::get(const KernelOrder &order, const Log &log, Publish publish,
+                     Failure &failure) {
   const std::string name = order.str();
   Result result;
-  if (!begin(name, result))
+  if (!begin(name, result, failure))
     return result;
-  bool refused = false;
+  failure = Failure::Passing;
   try {
     Made made;
-    result = make(order, log, made, refused);
+    result = make(order, log, made, failure);
     if (result.ok())
       publish(std::move(made));
   } catch (...) { // no memory, or the log function threw
-    end(name, Result(FOVEA_STATUS_OUT_OF_MEMORY, {}), /*refused=*/false);
+    end(name, Result(FOVEA_STATUS_OUT_OF_MEMORY, {}), Failure::Passing);
     throw;
   }
-  end(name, result, refused);
+  end(name, result, failure);
   return result;
 }
 

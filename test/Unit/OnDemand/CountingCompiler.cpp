@@ -53,6 +53,11 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
   }
   if (std::getenv("FOVEA_TEST_KILL"))
     (void)::kill(::getpid(), SIGKILL);
+  const char *fail = std::getenv("FOVEA_TEST_FAIL");
+  if (fail && request->schedule && std::string(request->schedule) == fail) {
+    *compiled = nullptr;
+    return FOVEA_COMPILER_STATUS_IO;
+  }
   const char *refuse = std::getenv("FOVEA_TEST_REFUSE");
   refused =
       refuse && request->schedule && std::string(request->schedule) == refuse;

@@ -7,6 +7,8 @@
 
 #include "OnDemandTest.h"
 
+#include <unistd.h>
+
 using namespace fovea::test;
 
 namespace {
@@ -239,6 +241,45 @@ TEST_F(OnDemandSplitTest, OneThatCannotBeCompiledIsDoneWithout) {
   EXPECT_EQ(plainAndSplit(), kBoth);
 }
 
+// What may pass is tried again at the next call.
+TEST_F(OnDemandSplitTest, AFailureThatPassesIsNotKept) {
+  set("FOVEA_TEST_FAIL", kSplit);
+  const ContextPtr c = context();
+  const fovea_forward_params_t p = shaped(1, 8192);
+  EXPECT_EQ(select(c.get(), p).launch_count, 1u);
+  EXPECT_EQ(plainAndSplit(), kBoth);
+  EXPECT_EQ(explain(c.get(), p).find("could not be compiled"),
+            std::string::npos);
+  EXPECT_EQ(plainAndSplit(), std::make_pair(1, 2));
+  ::unsetenv("FOVEA_TEST_FAIL");
+  EXPECT_GT(select(c.get(), p).splits, 1u);
+  EXPECT_EQ(plainAndSplit(), std::make_pair(1, 3));
+}
+
+// A library that is missing is looked for where nothing else serves.
+TEST_F(OnDemandSplitTest, WithoutALibraryWhatIsThereServes) {
+  const std::string path = dir.path() + "/late.so";
+  set("FOVEA_COMPILER_LIBRARY", path);
+  const ContextPtr c = context();
+  ASSERT_EQ(fovea_package_open(c.get(), package().c_str()), FOVEA_STATUS_OK);
+  const fovea_forward_params_t p = shaped(1, 8192, 1, 32);
+  auto expectPlain = [&] {
+    EXPECT_EQ(select(c.get(), p).kernel, 1u);
+    const std::string message = fovea_last_message();
+    EXPECT_NE(message.find("; one that splits keys: it could not be compiled"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("late.so"), std::string::npos) << message;
+  };
+  expectPlain();
+  ASSERT_EQ(::symlink(COUNTING_COMPILER, path.c_str()), 0);
+  expectPlain();
+  EXPECT_TRUE(compiled().empty());
+  EXPECT_EQ(select(c.get(), shaped(32, 32)).launch_count, 1u);
+  EXPECT_GT(select(c.get(), p).splits, 1u);
+  EXPECT_EQ(plainAndSplit(), kBoth);
+}
+
 TEST_F(OnDemandSplitTest, ACaptureTakesWhatIsThere) {
   const ContextPtr c = context();
   fovea_forward_params_t p = shaped(1, 8192);
@@ -319,6 +360,26 @@ TEST_F(OnDemandSplitTest, APackageMayHaveIt) {
   EXPECT_GT(split, 20);
   EXPECT_GT(plain, 20);
   EXPECT_EQ(plainAndSplit(), kBoth);
+}
+
+// The choice ends at the plain kernel, whatever larger head dimensions have.
+TEST_F(OnDemandSplitTest, OneOfOtherHeadDimensionsIsNoneThatIsThere) {
+  const ContextPtr c = context();
+  const std::string mine = dir.path() + "/24.fovea",
+                    larger = dir.path() + "/32.fovea";
+  const std::string compile = AOT_COMPILE " --target=gfx942 --op=forward "
+                                          "--dtype=fp16 --emit=package -q ";
+  ASSERT_EQ(std::system((compile + "--head-dim=24 -o " + mine).c_str()), 0);
+  ASSERT_EQ(std::system((compile +
+                         "--head-dim=32 --groups=head_dims "
+                         "--algorithm=split -o " +
+                         larger)
+                            .c_str()),
+            0);
+  for (const std::string &path : {mine, larger})
+    ASSERT_EQ(fovea_package_open(c.get(), path.c_str()), FOVEA_STATUS_OK);
+  EXPECT_GT(select(c.get(), shaped(1, 8192, 1, 24)).splits, 1u);
+  EXPECT_EQ(plainAndSplit(), kSplitAlone);
 }
 
 TEST_F(OnDemandSplitTest, AlwaysCompilesWhatPays) {
