@@ -452,13 +452,17 @@ Result Context::launch(Problem &problem, HipStream stream) {
       return result;
   const DeviceView *seen;
   Result compiled;
+  Result may;
   const Plan *chosen = chooseCompiling(
       *found, problem,
       [&](const DeviceView &view) { return chooseAgain(view, problem); },
-      [&] { return mayCompileForLaunch(*library, problem, stream); }, seen,
-      compiled);
+      [&] { return may = mayCompileForLaunch(*library, problem, stream); },
+      seen, compiled);
   if (!chosen)
     return notServed(*seen, problem, compiled);
+  // Captured streams take what there is; HIP's own failures are the call's.
+  if (!may.ok() && may.code != FOVEA_STATUS_NOT_FOUND)
+    return may;
   const DeviceView &view = *seen;
   const Plan &plan = *chosen;
   if (plan.workspaceBytes > 0)

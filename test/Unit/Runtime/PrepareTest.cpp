@@ -127,6 +127,34 @@ TEST_F(PrepareTest, LaunchesIntoACapture) {
                {"kernel 1", "hipStreamIsCapturing failed"});
 }
 
+// Whether one may be compiled that splits the keys, HIP tells.
+TEST_F(PrepareTest, FailsWhereHipDoesNotTellOfCaptures) {
+  write({makeRecord(makeProblem(128), 128)});
+  ::setenv("FOVEA_COMPILE", "auto", 1);
+  ::setenv("FOVEA_COMPILER_LIBRARY", "/there-is/none.so", 1);
+  ContextPtr context = makeContext();
+  ::unsetenv("FOVEA_COMPILE");
+  ::unsetenv("FOVEA_COMPILER_LIBRARY");
+  fovea_forward_params_t p = makeParams();
+  p.batch = p.heads_q = p.heads_k = p.seqlen_q = 1;
+  p.seqlen_k = 8192;
+  p.k.stride_batch = p.k.stride_head = 8192 * 128;
+  p.v.stride_batch = p.v.stride_head = 8192 * 128;
+  p.workspace = place(10);
+  p.workspace_bytes = 1 << 20;
+  fail("hipStreamIsCapturing", 1, 906);
+  expectStatus(fovea_forward(context.get(), &p, nullptr),
+               FOVEA_STATUS_HIP_ERROR,
+               {"compiling on demand", "hipStreamIsCapturing failed"});
+  EXPECT_TRUE(fake.launches.empty());
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 1u);
+  // Nor is it asked again when there is no compiler.
+  const long calls = fake.calls["hipStreamIsCapturing"];
+  expectStatus(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.calls["hipStreamIsCapturing"], calls);
+}
+
 // A reset takes modules; what a capture would have to load again is refused.
 TEST_F(PrepareTest, ResetBeforeACapture) {
   write({makeRecord(makeProblem(128), 128)});
