@@ -574,6 +574,13 @@ ShareCosts shareCostsOf(std::string_view chip) {
   };
   static constexpr Row kRows[] = {
       {"gfx942", {}},
+      // As that, but for its kernels of 192 columns.
+      {"gfx90a",
+       [] {
+         ShareCosts costs;
+         costs.plainRows = 256;
+         return costs;
+       }()},
       {"gfx950",
        {/*block=*/1.41, /*rows=*/0.499, /*least=*/0.329, /*pair=*/2,
         /*round=*/8.53, /*streamed=*/2.9, /*cached=*/1.54, /*combine=*/9.81,

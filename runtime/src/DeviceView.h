@@ -38,8 +38,8 @@ struct ShareCosts {
   double combine = 3.92, run = 1.46;
   /// A row: combined, at least, and each share of it read and written.
   double row = 1.0 / 1901, read = 1.0 / 4651, written = 1.0 / 6897;
-  /// Rows of a block of the compiler's largest kernel that does not split, for
-  /// where none is there to ask.
+  /// Rows of a block of the compiler's largest kernel that does not split, of
+  /// any head dimension, for where none is there to ask.
   int64_t plainRows = 128;
 };
 
