@@ -656,7 +656,8 @@ typedef struct fovea_forward_params {
   const fovea_group_t *groups; /**< since 0.2: the first one, or NULL */
   /** Since 0.2. As in fovea_backward_params_t, of the plan's size. Kernels that
       split the keys need one; a launch with less runs one that does not, if
-      there is one (and `kernel` and `splits` leave the choice). */
+      there is one or it may be compiled on demand (and `kernel` and `splits`
+      leave the choice). fovea_forward_prepare() with less loads both. */
   void *workspace;
   uint64_t workspace_bytes;
   /** Since 0.2. How many workgroups share out the keys of a block of rows: 0:
