@@ -713,8 +713,7 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
                       uint32_t(launch.threads)};
                 });
   plan.workspaceBytes = workspaceOf(candidate, problem, plan.splits);
-  plan.missing = problem.compiles ? missingOf(view, problem, &plan, /*tried=*/0)
-                                  : Missing::Nothing;
+  plan.missing = missingOf(view, problem, &plan, /*tried=*/0);
   return true;
 }
 
