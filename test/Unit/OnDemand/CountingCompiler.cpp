@@ -3,7 +3,8 @@
 // Hands calls on to libfovea_compiler.
 // FOVEA_TEST_COUNT: a file that gets a line for each compilation that begins,
 //   the problem and the schedule that is asked for;
-// FOVEA_TEST_REFUSE: a schedule that is not compiled;
+// FOVEA_TEST_REFUSE: a schedule that is refused;
+// FOVEA_TEST_FAIL: one whose compilation fails for now, by input or output;
 // FOVEA_TEST_KILL: the process is killed in the middle of one;
 // FOVEA_TEST_VERSION: the version that it tells.
 //
@@ -53,17 +54,16 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
   }
   if (std::getenv("FOVEA_TEST_KILL"))
     (void)::kill(::getpid(), SIGKILL);
-  const char *fail = std::getenv("FOVEA_TEST_FAIL");
-  if (fail && request->schedule && std::string(request->schedule) == fail) {
+  auto isOfSchedule = [&](const char *variable) {
+    const char *schedule = std::getenv(variable);
+    return schedule && request->schedule &&
+           std::string(request->schedule) == schedule;
+  };
+  refused = isOfSchedule("FOVEA_TEST_REFUSE");
+  if (refused || isOfSchedule("FOVEA_TEST_FAIL")) {
     *compiled = nullptr;
-    return FOVEA_COMPILER_STATUS_IO;
-  }
-  const char *refuse = std::getenv("FOVEA_TEST_REFUSE");
-  refused =
-      refuse && request->schedule && std::string(request->schedule) == refuse;
-  if (refused) {
-    *compiled = nullptr;
-    return FOVEA_COMPILER_STATUS_UNSUPPORTED;
+    return refused ? FOVEA_COMPILER_STATUS_UNSUPPORTED
+                   : FOVEA_COMPILER_STATUS_IO;
   }
   return REAL(fovea_compile)(request, compiled);
 }
