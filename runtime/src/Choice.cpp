@@ -333,15 +333,16 @@ const Candidate *byRule(const ProblemView &entry, const Problem &problem,
 }
 
 /// Chooses among a problem's candidates; null: all are refused.
-const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
-                             const DeviceTraits &device, int32_t &chosenBy) {
+const Candidate *chooseAmong(const ProblemView &entry, const Query &query,
+                             int32_t &chosenBy) {
+  const Problem &problem = query.problem;
   // Of the accepted candidates only those made most closely for the device
   // count: its chip's own, or where there are none those of its generic target.
   static_assert(kKept <= 64);
   uint64_t acceptedBits = 0; // of the first kKept
   int closest = -1;
   for (size_t i = 0; i != entry.usable.size(); ++i)
-    if (!refusalFor(*entry.usable[i], problem, device)) {
+    if (!refusalFor(*entry.usable[i], query)) {
       closest = std::max(closest, entry.usable[i]->fit);
       if (i < kKept)
         acceptedBits |= uint64_t(1) << i;
@@ -350,15 +351,15 @@ const Candidate *chooseAmong(const ProblemView &entry, const Problem &problem,
     return nullptr;
   auto takes = [&](const Candidate &candidate) {
     return !candidate.refusal && candidate.fit == closest &&
-           !refusalFor(candidate, problem, device);
+           !refusalFor(candidate, query);
   };
   const Candidate *named =
       tuned(entry, problem, takes, [](const TuningEntry &) {});
-  const Candidate *chosen = byRule(entry, problem, device, [&](size_t i) {
+  const Candidate *chosen = byRule(entry, problem, query.device, [&](size_t i) {
     const Candidate &candidate = *entry.usable[i];
     return candidate.fit == closest && competes(candidate, named) &&
            (i < kKept ? (acceptedBits >> i & 1) != 0
-                      : !refusalFor(candidate, problem, device));
+                      : !refusalFor(candidate, query));
   });
   chosenBy =
       named && chosen == named ? FOVEA_CHOSEN_BY_TUNING : FOVEA_CHOSEN_BY_RULE;
@@ -458,8 +459,8 @@ bool wantsShares(const Problem &problem, const DeviceTraits &device) {
                    device.shares.plainRows, /*tolerance=*/1);
 }
 
-Refusal refusalFor(const Candidate &candidate, const Problem &problem,
-                   const DeviceTraits &device) {
+Refusal refusalFor(const Candidate &candidate, const Query &query) {
+  const Problem &problem = query.problem;
   if (Refusal refusal = refusalOfKind(candidate, problem))
     return refusal;
   Refusal refusal;
@@ -493,21 +494,21 @@ Refusal refusalFor(const Candidate &candidate, const Problem &problem,
     return {Refusal::Splits};
   // What was compiled for other calls must not decide.
   if (problem.compiles && splits && !candidate.kernel->origin.empty() &&
-      !wantsShares(problem, device))
+      !query.wantsShares())
     return {Refusal::OfOtherCalls};
   if (splits && std::max(problem.sizes.headsQ,
                          keyBlocksOf(blocksOf(candidate), problem)) >
                     spec::kMostOfSplitLaunch)
     return {Refusal::TooManyForShares};
-  if (splits &&
-      workspaceOf(candidate, problem, splitsOf(candidate, problem, device)) >
-          problem.mostWorkspace)
+  if (splits && workspaceOf(candidate, problem,
+                            splitsOf(candidate, problem, query.device)) >
+                    problem.mostWorkspace)
     return {Refusal::NoWorkspace};
   return {};
 }
 
-Refusal refusalOf(const Candidate &candidate, const Problem &problem,
-                  const DeviceTraits &device) {
+Refusal refusalOf(const Candidate &candidate, const Query &query) {
+  const Problem &problem = query.problem;
   ProblemKey key = candidate.kernel->record->problem.base();
   const bool otherScore = key.score != problem.key.score;
   key.score = problem.key.score;
@@ -517,8 +518,7 @@ Refusal refusalOf(const Candidate &candidate, const Problem &problem,
     return {Refusal::OtherProblem};
   if (otherScore)
     return {Refusal::OtherScore};
-  return candidate.refusal ? candidate.refusal
-                           : refusalFor(candidate, problem, device);
+  return candidate.refusal ? candidate.refusal : refusalFor(candidate, query);
 }
 
 int32_t splitsOf(const Candidate &candidate, const Problem &problem,
@@ -682,17 +682,17 @@ bool sumsNarrowly(const TuningRow &row) {
       .sumsNarrowly(schedule.substr(0, schedule.find(';')));
 }
 
-bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
+bool choose(const DeviceView &view, const Query &query, Plan &plan) {
+  const Problem &problem = query.problem;
   if (problem.kernel) {
     plan.candidate = view.find(problem.kernel);
     plan.chosenBy = FOVEA_CHOSEN_BY_CALLER;
-    if (!plan.candidate || refusalOf(*plan.candidate, problem, view.device()))
+    if (!plan.candidate || refusalOf(*plan.candidate, query))
       return false;
   } else {
     plan.candidate = nullptr;
     forEachView(view, problem, [&](const ProblemView &entry) {
-      plan.candidate =
-          chooseAmong(entry, problem, view.device(), plan.chosenBy);
+      plan.candidate = chooseAmong(entry, query, plan.chosenBy);
       return plan.candidate != nullptr;
     });
     if (!plan.candidate)
@@ -700,7 +700,7 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
   }
   const Candidate &candidate = *plan.candidate;
   plan.launchCount = 0;
-  plan.splits = splitsOf(candidate, problem, view.device());
+  plan.splits = splitsOf(candidate, problem, query.device);
   plan.packsHeads = packsHeads(candidate, problem);
   forEachLaunch(candidate, problem,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
@@ -713,13 +713,14 @@ bool choose(const DeviceView &view, const Problem &problem, Plan &plan) {
                       uint32_t(launch.threads)};
                 });
   plan.workspaceBytes = workspaceOf(candidate, problem, plan.splits);
-  plan.missing = missingOf(view, problem, &plan, /*tried=*/0);
+  plan.missing = missingOf(view, query, &plan, /*tried=*/0);
   return true;
 }
 
-Missing missingOf(const DeviceView &view, const Problem &problem,
+Missing missingOf(const DeviceView &view, const Query &query,
                   const Plan *chosen, unsigned tried) {
-  const DeviceTraits &device = view.device();
+  const Problem &problem = query.problem;
+  const DeviceTraits &device = query.device;
   if (!problem.compiles)
     return Missing::Nothing;
   auto untried = [&](Missing missing) {
@@ -733,7 +734,7 @@ Missing missingOf(const DeviceView &view, const Problem &problem,
   };
   if (!chosen) {
     Missing missing = Missing::Nothing;
-    if (wantsShares(problem, device) &&
+    if (query.wantsShares() &&
         (problem.splits > 1 ||
          !isThere(view, problem, /*splits=*/true, nullptr)))
       missing = untried(Missing::Split);
@@ -745,7 +746,7 @@ Missing missingOf(const DeviceView &view, const Problem &problem,
     return Missing::Nothing;
   const Candidate &candidate = *chosen->candidate;
   if (!candidate.algorithm->splitsKeys())
-    return wantsShares(problem, device) &&
+    return query.wantsShares() &&
                    !isThere(view, problem, /*splits=*/true, &candidate)
                ? unless(Missing::Split)
                : Missing::Nothing;
@@ -760,11 +761,12 @@ Missing missingOf(const DeviceView &view, const Problem &problem,
              : Missing::Nothing;
 }
 
-const Plan *chooseAgain(const DeviceView &view, const Problem &problem) {
+const Plan *chooseAgain(const DeviceView &view, const Query &query) {
+  const Problem &problem = query.problem;
   Remembered &place = remembered[placeOf(problem)];
   if (!place.isFor(view, problem)) {
     Plan plan;
-    if (!choose(view, problem, plan))
+    if (!choose(view, query, plan))
       return nullptr;
     place.set(view, problem, plan);
   }

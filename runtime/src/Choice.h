@@ -13,6 +13,7 @@
 #include "Problem.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace fovea::rt {
 
@@ -48,21 +49,49 @@ struct Plan {
   }
 };
 
+/// Whether a kernel that splits keys is compiled for a problem where there is
+/// none: shares are asked for, or are expected to pay, by a kernel of the
+/// blocks that costs are in terms of. Does not depend on which kernels there
+/// are.
+bool wantsShares(const Problem &problem, const DeviceTraits &device);
+
+/// A problem for which a device's kernels are chosen, and what holds for all of
+/// its candidates.
+class Query {
+public:
+  Query(const Problem &problem, const DeviceTraits &device)
+      : problem(problem), device(device) {}
+  Query(const Query &) = delete;
+
+  const Problem &problem;
+  const DeviceTraits &device;
+
+  /// rt::wantsShares(), worked out when it is first asked for.
+  bool wantsShares() const {
+    if (!wants)
+      wants = rt::wantsShares(problem, device);
+    return *wants;
+  }
+
+private:
+  mutable std::optional<bool> wants;
+};
+
 /// Chooses for a problem that is not empty. False: there is no kernel to take;
 /// whyNone() in Explain.h says why.
-bool choose(const DeviceView &view, const Problem &problem, Plan &plan);
+bool choose(const DeviceView &view, const Query &query, Plan &plan);
 
 /// What is to be compiled before a problem is launched (CompileOnDemand.md).
 /// \param chosen  what would be launched; null: there is none
 /// \param tried  bits by Missing of what this call has tried to compile
-Missing missingOf(const DeviceView &view, const Problem &problem,
+Missing missingOf(const DeviceView &view, const Query &query,
                   const Plan *chosen, unsigned tried);
 
 /// The same for launches: few shapes are launched many times, and a choice
 /// takes divisions for every candidate, so the thread remembers some of its
 /// latest. Null: there is no kernel to take. Else valid until the thread calls
 /// it again.
-const Plan *chooseAgain(const DeviceView &view, const Problem &problem);
+const Plan *chooseAgain(const DeviceView &view, const Query &query);
 
 /// Calls `visit` with what is known about kernels of the problem's head
 /// dimensions, then of larger ones that serve it too, from those with the
@@ -91,18 +120,10 @@ void forEachView(const DeviceView &view, const Problem &problem, Visit visit) {
 
 /// Why a candidate that is not refused for every problem can't run this one of
 /// its key, if it can't.
-Refusal refusalFor(const Candidate &candidate, const Problem &problem,
-                   const DeviceTraits &device);
+Refusal refusalFor(const Candidate &candidate, const Query &query);
 
 /// The same of any candidate and any problem.
-Refusal refusalOf(const Candidate &candidate, const Problem &problem,
-                  const DeviceTraits &device);
-
-/// Whether a kernel that splits keys is compiled for the problem where there is
-/// none: shares are asked for, or are expected to pay, by a kernel of the
-/// blocks that costs are in terms of. Does not depend on which kernels there
-/// are.
-bool wantsShares(const Problem &problem, const DeviceTraits &device);
+Refusal refusalOf(const Candidate &candidate, const Query &query);
 
 /// Whether its launches that split keys take the rows of the heads of a group
 /// as those of one: where fewer workgroups hold them all. Devices do not

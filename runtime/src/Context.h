@@ -123,9 +123,9 @@ private:
   /// \param view  receives what was chosen from
   /// \param compiled  receives why a kernel could not be compiled, or nothing
   template <typename Choose, typename MayCompile>
-  const Plan *chooseCompiling(Device &device, const Problem &problem,
-                              Choose choose, MayCompile mayCompile,
-                              const DeviceView *&view, Result &compiled);
+  const Plan *chooseCompiling(Device &device, const Query &query, Choose choose,
+                              MayCompile mayCompile, const DeviceView *&view,
+                              Result &compiled);
   /// Compiles a kernel that a problem lacks.
   Result compileFor(const Device &device, const Problem &problem,
                     Missing missing, Failure &failure);
@@ -167,7 +167,7 @@ private:
                       const Candidate &candidate, const LoadedKernel *stale);
   /// Logs a choice, once.
   void logChoice(const DeviceView &view, const Device &device,
-                 const Problem &problem, const Plan &plan);
+                 const Query &query, const Plan &plan);
 
   Log log;
   std::string hipChoice;

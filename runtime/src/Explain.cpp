@@ -237,11 +237,12 @@ std::string originOf(const Kernel &kernel) {
 
 /// "; one that splits keys: it could not be compiled ...", where one that was
 /// wanted could not, or nothing.
-std::string otherNotMade(const DeviceView &view, const Problem &problem,
+std::string otherNotMade(const DeviceView &view, const Query &query,
                          const Candidate &chosen) {
+  const Problem &problem = query.problem;
   const bool splits = chosen.algorithm->splitsKeys();
   if (!problem.compiles || problem.splits > 1 ||
-      (!splits && !wantsShares(problem, view.device())))
+      (!splits && !query.wantsShares()))
     return "";
   const std::string *why = view.catalog().whyNotMade(
       view.device().target.arch, compiledKeyOf(problem), !splits);
@@ -253,7 +254,8 @@ std::string otherNotMade(const DeviceView &view, const Problem &problem,
 /// The candidates of a problem, as a choice has sorted them.
 struct Sorted {
   const DeviceView &view;
-  const Problem &problem;
+  const Query &query;
+  const Problem &problem = query.problem;
   int closest = -1; ///< best fit among the accepted ones
   double least = 0; ///< cost among those that are compared
   const Candidate *named = nullptr;        ///< by a tuning table
@@ -261,17 +263,15 @@ struct Sorted {
   std::vector<const Candidate *> accepted; ///< best first
   std::vector<const TuningEntry *> missed;
 
-  Sorted(const DeviceView &view, const ProblemView &entry,
-         const Problem &problem)
-      : view(view), problem(problem) {
+  Sorted(const DeviceView &view, const ProblemView &entry, const Query &query)
+      : view(view), query(query) {
     for (const Candidate *candidate : entry.usable)
-      if (!refusalFor(*candidate, problem, view.device())) {
+      if (!refusalFor(*candidate, query)) {
         accepted.push_back(candidate);
         closest = std::max(closest, candidate->fit);
       }
     auto takes = [&](const Candidate &candidate) {
-      return !refusalOf(candidate, problem, view.device()) &&
-             candidate.fit == closest;
+      return !refusalOf(candidate, query) && candidate.fit == closest;
     };
     named = tuned(entry, problem, takes, [&](const TuningEntry &tuning) {
       missed.push_back(&tuning);
@@ -309,7 +309,7 @@ struct Sorted {
                     "that kernel, or tune again";
     const Candidate &candidate = *tuning.candidate;
     text += ", which is that of kernel " + std::to_string(candidate.kernel->id);
-    if (const Refusal refusal = refusalOf(candidate, problem, view.device()))
+    if (const Refusal refusal = refusalOf(candidate, query))
       return text + ": " + textOf(refusal, candidate, problem, view.device());
     return text + ", but another package is made more closely for the device";
   }
@@ -321,7 +321,7 @@ struct Sorted {
     return "chosen by the rule: " + figures(*accepted.front()) +
            (accepted.size() == 1 ? ", the only one accepted" : "") +
            originOf(*accepted.front()->kernel) +
-           otherNotMade(view, problem, *accepted.front());
+           otherNotMade(view, query, *accepted.front());
   }
 
   /// Why an accepted candidate comes after the chosen one.
@@ -380,8 +380,9 @@ private:
 /// What became of candidates.
 struct Steps {
   const DeviceView &view;
-  const Problem &problem;
-  std::vector<Step> all;
+  const Query &query;
+  const Problem &problem = query.problem;
+  std::vector<Step> all = {};
 
   void add(const Candidate &candidate, int32_t state, std::string reason) {
     all.push_back({candidate.kernel->id, state, candidate.kernel->name(),
@@ -394,7 +395,7 @@ struct Steps {
   }
   /// Those of one head dimension.
   void explain(const ProblemView &entry) {
-    const Sorted sorted(view, entry, problem);
+    const Sorted sorted(view, entry, query);
     if (!sorted.accepted.empty())
       for (const TuningEntry *tuning : sorted.missed)
         all.push_back({0, FOVEA_CANDIDATE_TUNING_MISSED, nameOf(*tuning),
@@ -406,7 +407,7 @@ struct Steps {
         add(*candidate, FOVEA_CANDIDATE_ACCEPTED, sorted.whyAfter(*candidate));
     std::vector<const Candidate *> refused = entry.refused;
     for (const Candidate *candidate : entry.usable)
-      if (refusalFor(*candidate, problem, view.device()))
+      if (refusalFor(*candidate, query))
         refused.push_back(candidate);
     std::sort(refused.begin(), refused.end(),
               [](const Candidate *a, const Candidate *b) {
@@ -414,20 +415,21 @@ struct Steps {
               });
     for (const Candidate *candidate : refused)
       if (holdsRows(candidate->kernel->record->problem, problem))
-        refuse(*candidate, refusalOf(*candidate, problem, view.device()));
+        refuse(*candidate, refusalOf(*candidate, query));
   }
 };
 
 } // namespace
 
-Result whyNone(const DeviceView &view, const Problem &problem) {
+Result whyNone(const DeviceView &view, const Query &query) {
+  const Problem &problem = query.problem;
   const std::string device = view.device().target.str();
   if (problem.kernel && !view.find(problem.kernel))
     return invalid("kernel is " + std::to_string(problem.kernel) +
                    ", not an id of the " +
                    counted(view.catalog().kernels().size(), "kernel") +
                    " in the open packages, nor 0");
-  const std::vector<Step> steps = explain(view, problem);
+  const std::vector<Step> steps = explain(view, query);
   if (problem.kernel)
     return ofDeterminism(
         {FOVEA_STATUS_NOT_FOUND, steps.front().name + " can't run " +
@@ -447,11 +449,12 @@ Result whyNone(const DeviceView &view, const Problem &problem) {
                   [](const Step &step) { return step.isOfDeterminism; }));
 }
 
-std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
-  Steps steps{view, problem, {}};
+std::vector<Step> explain(const DeviceView &view, const Query &query) {
+  const Problem &problem = query.problem;
+  Steps steps{view, query};
   if (problem.kernel) {
     if (const Candidate *candidate = view.find(problem.kernel)) {
-      if (const Refusal refusal = refusalOf(*candidate, problem, view.device()))
+      if (const Refusal refusal = refusalOf(*candidate, query))
         steps.refuse(*candidate, refusal);
       else
         steps.add(*candidate, FOVEA_CANDIDATE_CHOSEN,
@@ -461,11 +464,10 @@ std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
   }
   // The head dimension that has a kernel for it; if none has, all.
   forEachView(view, problem, [&](const ProblemView &entry) {
-    const bool isFound =
-        std::any_of(entry.usable.begin(), entry.usable.end(),
-                    [&](const Candidate *candidate) {
-                      return !refusalFor(*candidate, problem, view.device());
-                    });
+    const bool isFound = std::any_of(entry.usable.begin(), entry.usable.end(),
+                                     [&](const Candidate *candidate) {
+                                       return !refusalFor(*candidate, query);
+                                     });
     if (isFound)
       steps.all.clear();
     steps.explain(entry);
@@ -474,7 +476,7 @@ std::vector<Step> explain(const DeviceView &view, const Problem &problem) {
   return steps.all;
 }
 
-std::string describe(const DeviceView &view, const Problem &problem,
+std::string describe(const DeviceView &view, const Query &query,
                      const Plan &plan) {
   const char *by = plan.chosenBy == FOVEA_CHOSEN_BY_CALLER ? "the caller"
                    : plan.chosenBy == FOVEA_CHOSEN_BY_TUNING
@@ -494,11 +496,10 @@ std::string describe(const DeviceView &view, const Problem &problem,
   }
   if (plan.candidate->algorithm->splitsKeys())
     text += ", " + counted(size_t(plan.splits), "share") + " of the keys";
-  text +=
-      originOf(plan.kernel()) + otherNotMade(view, problem, *plan.candidate);
+  text += originOf(plan.kernel()) + otherNotMade(view, query, *plan.candidate);
   // Nobody should have to ask why a row of the table did not count.
   if (plan.chosenBy != FOVEA_CHOSEN_BY_CALLER)
-    for (const Step &step : explain(view, problem))
+    for (const Step &step : explain(view, query))
       if (step.state == FOVEA_CANDIDATE_TUNING_MISSED)
         text += "\n  " + step.name + " was missed: " + step.reason;
   return text;

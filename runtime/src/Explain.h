@@ -14,7 +14,7 @@
 namespace fovea::rt {
 
 /// Why choose() has found nothing, with each candidate's reason.
-Result whyNone(const DeviceView &view, const Problem &problem);
+Result whyNone(const DeviceView &view, const Query &query);
 
 /// A step of a choice, as fovea_candidate_t.
 struct Step {
@@ -26,11 +26,11 @@ struct Step {
 
 /// The steps of the choice for a problem that is not empty, whether it has
 /// found a kernel or not, in the order that fovea_forward_explain() states.
-std::vector<Step> explain(const DeviceView &view, const Problem &problem);
+std::vector<Step> explain(const DeviceView &view, const Query &query);
 
 /// "kernel 3 'symbol' ..., chosen by the tuning table, grid 8x4x2 ...", and the
 /// tuning rows that were missed.
-std::string describe(const DeviceView &view, const Problem &problem,
+std::string describe(const DeviceView &view, const Query &query,
                      const Plan &plan);
 
 } // namespace fovea::rt

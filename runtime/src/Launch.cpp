@@ -88,11 +88,11 @@ Result checkWorkspace(const Problem &problem, const Plan &plan) {
 }
 
 /// Why there is no kernel, and why none was compiled.
-Result notServed(const DeviceView &view, const Problem &problem,
+Result notServed(const DeviceView &view, const Query &query,
                  const Result &compiled) {
   if (compiled.code == FOVEA_STATUS_OUT_OF_MEMORY)
     return compiled;
-  Result result = whyNone(view, problem);
+  Result result = whyNone(view, query);
   if (!compiled.ok() && !compiled.message.empty())
     result.message += "; " + compiled.message;
   return result;
@@ -304,10 +304,11 @@ Result Context::forgetModule(const Hip &library, Device &device,
 //===----------------------------------------------------------------------===//
 
 template <typename Choose, typename MayCompile>
-const Plan *Context::chooseCompiling(Device &device, const Problem &problem,
+const Plan *Context::chooseCompiling(Device &device, const Query &query,
                                      Choose choose, MayCompile mayCompile,
                                      const DeviceView *&view,
                                      Result &compiled) {
+  const Problem &problem = query.problem;
   view = &viewOf(device);
   const Plan *chosen = choose(*view);
   if (chosen && chosen->missing == Missing::Nothing)
@@ -326,7 +327,7 @@ const Plan *Context::chooseCompiling(Device &device, const Problem &problem,
   unsigned tried = 0;
   Missing failed = Missing::Nothing;
   Failure failure = Failure::Passing;
-  for (Missing missing; (missing = missingOf(*view, problem, chosen, tried)) !=
+  for (Missing missing; (missing = missingOf(*view, query, chosen, tried)) !=
                         Missing::Nothing;) {
     tried |= 1u << int(missing);
     Failure why;
@@ -365,25 +366,26 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
       return result;
   const DeviceView *view;
   Result compiled;
-  auto chooseFor = [&](const Problem &problem, Plan &plan) {
+  auto chooseFor = [&](const Query &query, Plan &plan) {
     return chooseCompiling(
-        *found, problem,
+        *found, query,
         [&](const DeviceView &view) {
-          return choose(view, problem, plan) ? &plan : nullptr;
+          return choose(view, query, plan) ? &plan : nullptr;
         },
         [] { return Result(); }, view, compiled);
   };
-  auto loadFor = [&](const Problem &problem, const Plan &plan) {
+  auto loadFor = [&](const Query &query, const Plan &plan) {
     if (log.wants(LogLevel::Dispatch))
-      logChoice(*view, *found, problem, plan);
+      logChoice(*view, *found, query, plan);
     return loadElsewhere(*library, *found, *plan.candidate);
   };
-  if (!chooseFor(problem, plan))
-    return notServed(*view, problem, compiled);
-  text = describe(*view, problem, plan);
+  const Query query(problem, found->traits);
+  if (!chooseFor(query, plan))
+    return notServed(*view, query, compiled);
+  text = describe(*view, query, plan);
   if (!loads)
     return Result();
-  if (Result result = loadFor(problem, plan); !result.ok())
+  if (Result result = loadFor(query, plan); !result.ok())
     return result;
   // A launch of these very parameters takes the one that does not split, if
   // they have no room for shares, and must find it when it is captured.
@@ -392,11 +394,12 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
     return Result();
   Problem launched = problem;
   launched.mostWorkspace = problem.workspace.data ? problem.workspace.bytes : 0;
+  const Query ofLaunch(launched, found->traits);
   Plan unsplit;
   if (plan.workspaceBytes <= launched.mostWorkspace ||
-      !chooseFor(launched, unsplit))
+      !chooseFor(ofLaunch, unsplit))
     return Result();
-  return loadFor(launched, unsplit);
+  return loadFor(ofLaunch, unsplit);
 }
 
 Result Context::explain(Problem &problem, int32_t number,
@@ -409,19 +412,20 @@ Result Context::explain(Problem &problem, int32_t number,
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
+  const Query query(problem, found->traits);
   Plan plan;
   const DeviceView *view;
   Result compiled;
   const bool chosen = chooseCompiling(
-      *found, problem,
+      *found, query,
       [&](const DeviceView &view) {
-        return choose(view, problem, plan) ? &plan : nullptr;
+        return choose(view, query, plan) ? &plan : nullptr;
       },
       [] { return Result(); }, view, compiled);
-  for (const Step &step : rt::explain(*view, problem))
+  for (const Step &step : rt::explain(*view, query))
     visit(step);
-  return chosen ? Result(FOVEA_STATUS_OK, describe(*view, problem, plan))
-                : notServed(*view, problem, compiled);
+  return chosen ? Result(FOVEA_STATUS_OK, describe(*view, query, plan))
+                : notServed(*view, query, compiled);
 }
 
 Result Context::mayCompileForLaunch(const Hip &library, const Problem &problem,
@@ -450,16 +454,17 @@ Result Context::launch(Problem &problem, HipStream stream) {
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/true);
         !result.ok())
       return result;
+  const Query query(problem, found->traits);
   const DeviceView *seen;
   Result compiled;
   Result may;
   const Plan *chosen = chooseCompiling(
-      *found, problem,
-      [&](const DeviceView &view) { return chooseAgain(view, problem); },
+      *found, query,
+      [&](const DeviceView &view) { return chooseAgain(view, query); },
       [&] { return may = mayCompileForLaunch(*library, problem, stream); },
       seen, compiled);
   if (!chosen)
-    return notServed(*seen, problem, compiled);
+    return notServed(*seen, query, compiled);
   // Captured streams take what there is; HIP's own failures are the call's.
   if (!may.ok() && may.code != FOVEA_STATUS_NOT_FOUND)
     return may;
@@ -469,7 +474,7 @@ Result Context::launch(Problem &problem, HipStream stream) {
     if (Result result = checkWorkspace(problem, plan); !result.ok())
       return result;
   if (log.wants(LogLevel::Dispatch))
-    logChoice(view, *found, problem, plan);
+    logChoice(view, *found, query, plan);
   const Candidate &candidate = *plan.candidate;
   alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
   fillArguments(problem, plan.splits, plan.packsHeads, candidate.arguments,
@@ -517,7 +522,8 @@ Result Context::launch(Problem &problem, HipStream stream) {
 }
 
 void Context::logChoice(const DeviceView &view, const Device &device,
-                        const Problem &problem, const Plan &plan) {
+                        const Query &query, const Plan &plan) {
+  const Problem &problem = query.problem;
   {
     const std::string key =
         std::to_string(device.number) + ";" + std::to_string(plan.kernel().id) +
@@ -530,8 +536,8 @@ void Context::logChoice(const DeviceView &view, const Device &device,
       return;
   }
   log.line(LogLevel::Dispatch, rt::describe(problem) + " on " + device.arch +
-                                   ": " + rt::describe(view, problem, plan));
-  for (const Step &step : rt::explain(view, problem)) {
+                                   ": " + rt::describe(view, query, plan));
+  for (const Step &step : rt::explain(view, query)) {
     const char *states[] = {"", "chosen", "accepted", "refused", "missed"};
     log.line(LogLevel::Dispatch, std::string("  ") + states[step.state] + " " +
                                      step.name + ": " + step.reason);
