@@ -186,14 +186,15 @@ bool isLatest(const Params &params, const Groups &groups, int32_t device,
 /// asked for: their workspace is what clients bring as D, that of the others is
 /// larger than what they bring as DQ_ACC.
 fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
-                      const Groups &groups, int32_t device, bool deterministic,
-                      fovea_backward_plan_t &plan) {
+                      const Groups &groups, int32_t device, Stream stream,
+                      bool deterministic, fovea_backward_plan_t &plan) {
   BackwardChoice choice;
   if (isLatest(params, groups, device, deterministic, choice)) {
     params.deterministic = latest<BackwardChoice>.chosen;
     plan = latest<BackwardChoice>.plan;
     return FOVEA_STATUS_OK;
   }
+  params.stream = stream.native();
   params.deterministic = 1;
   fovea_status_t status =
       fovea_backward_select(context, &params, device, &choice.plan);
@@ -205,7 +206,8 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
     return status;
   choice.chosen = params.deterministic;
   plan = choice.plan;
-  latest<BackwardChoice> = choice;
+  if (!plan.provisional)
+    latest<BackwardChoice> = choice;
   return FOVEA_STATUS_OK;
 }
 
@@ -435,7 +437,7 @@ static Status backwardOn(int32_t device, fovea_context_t *context,
                          const Groups &groups, bool &clears) {
   const ForwardCall &base = call.forward;
   fovea_backward_plan_t plan = {};
-  fovea_status_t status = choose(context, params, groups, device,
+  fovea_status_t status = choose(context, params, groups, device, stream,
                                  call.deterministic || base.backend >= 0, plan);
   if (status != FOVEA_STATUS_OK)
     return failureOf(base, context, device, status);

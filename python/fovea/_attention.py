@@ -55,7 +55,7 @@ class _Call:
         self._kept = []
         self._addresses = []  # (structure, field, view, name, written)
         self._packed = set()  # sides, "q" and "k"
-        self._plans = {}  # kernel and bytes of workspace by device
+        self._plans = {}  # what _plan() gives, by device
         self._refusal = None  # the error and its text: why it can be explained and not run
         self.views = views  # of arrays, in the order of their addresses
         self.makers = []  # of results that are not given
@@ -289,7 +289,7 @@ class _Call:
             for at, span, written in self._spans:
                 mirror.add(addresses[at], span, written)
             mirror.copy_in()
-            self.params.kernel, size = self._plan(library, operation)
+            self.params.kernel, size, _ = self._plan(library, operation, stream)
             if size:
                 self.params.workspace = mirror.block(size)
                 self.params.workspace_bytes = size
@@ -305,8 +305,10 @@ class _Call:
             setattr(structure, field, addresses[at])
         plan = self._plans.get(place)
         if plan is None:
-            plan = self._plans[place] = self._plan(library, operation)
-        self.params.kernel, size = plan
+            plan = self._plan(library, operation, stream)
+            if not plan[2]:
+                self._plans[place] = plan
+        self.params.kernel, size, _ = plan
         if not size:
             status = operation.enqueue(library._context, self._reference, stream)
             if status:
@@ -316,15 +318,17 @@ class _Call:
             self.params.workspace, self.params.workspace_bytes = address, size
             _native.check(operation.enqueue(library._context, self._reference, stream))
 
-    def _plan(self, library, operation):
+    def _plan(self, library, operation, stream):
         """The kernel and the workspace that it needs: together, since another kernel may
-        be compiled before the launch and be the better choice."""
+        be compiled before the launch and be the better choice. And whether they are
+        those of a stream that is being captured, and not of others."""
         self.params.kernel = self._kernel
         if operation.select is None:
-            return self._kernel, 0
+            return self._kernel, 0, False
+        self.params.stream = stream
         plan = _native.new(operation.plan)
         _native.check(operation.select(library._context, self.params, -1, plan))
-        return plan.kernel, plan.workspace_bytes
+        return plan.kernel, plan.workspace_bytes, bool(plan.provisional)
 
 
 class _Operation:

@@ -609,6 +609,7 @@ void Call<Params>::run() {
       if (place.span)
         store(place, place.data);
     std::optional<Tensor> workspace;
+    params.stream = currentStream(device);
     if (const uint64_t bytes = plan()) {
       // PyTorch's own allocator: of the current stream, also while it is captured.
       const int64_t extent = static_cast<int64_t>(bytes), step = 1;
@@ -620,7 +621,7 @@ void Call<Params>::run() {
       workspace.emplace(made);
       params.workspace = workspace->data_ptr();
     }
-    check(Calls::launch(used, &params, currentStream(device)));
+    check(Calls::launch(used, &params, params.stream));
     return;
   }
   const Hip hip(used);

@@ -504,6 +504,8 @@ Refusal refusalFor(const Candidate &candidate, const Query &query) {
                             splitsOf(candidate, problem, query.device)) >
                     problem.mostWorkspace)
     return {Refusal::NoWorkspace};
+  if (query.onlyLoaded && !candidate.isLoaded())
+    return {Refusal::NotLoaded};
   return {};
 }
 
@@ -700,6 +702,7 @@ bool choose(const DeviceView &view, const Query &query, Plan &plan) {
   }
   const Candidate &candidate = *plan.candidate;
   plan.launchCount = 0;
+  plan.provisional = query.onlyLoaded;
   plan.splits = splitsOf(candidate, problem, query.device);
   plan.packsHeads = packsHeads(candidate, problem);
   forEachLaunch(candidate, problem,

@@ -42,6 +42,7 @@ struct Plan {
   bool packsHeads = false; ///< grids that split keys are of packHeads()
   Missing missing = Missing::Nothing; ///< missingOf(); launched without it, a
                                       ///< better choice may be passed over
+  bool provisional = false;           ///< of Query::onlyLoaded
 
   const Kernel &kernel() const { return *candidate->kernel; }
   const KernelLaunch &launch(const PlannedLaunch &planned) const {
@@ -65,6 +66,8 @@ public:
 
   const Problem &problem;
   const DeviceTraits &device;
+  /// Only kernels that are loaded: the stream is being captured.
+  bool onlyLoaded = false;
 
   /// rt::wantsShares(), worked out when it is first asked for.
   bool wantsShares() const {

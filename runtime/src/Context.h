@@ -115,17 +115,33 @@ private:
   /// Finds a call's score program among the kernels of a device or, where
   /// kernels are compiled, by the compiler, and puts it into the problem's key.
   Result bindProgram(Device &device, Problem &problem, bool isLaunch);
+  /// What was chosen for a problem.
+  struct Chosen {
+    const Plan *plan = nullptr; ///< null: there is no kernel
+    const DeviceView *view = nullptr;
+    Result compiled; ///< why a kernel could not be compiled, or nothing
+  };
   /// Chooses for a problem, and before that compiles what it lacks, if that is
-  /// wanted, or waits for the thread that does.
+  /// wanted, or waits for the thread that does. While the stream is captured
+  /// nothing is compiled, and only what is loaded is taken: HIP is asked where
+  /// that matters.
+  /// \param query  is told then
+  /// \param stream  of the launch; null: it is not captured
   /// \param choose  gives null where there is no kernel, else a plan that
   ///   holds until it is called again
-  /// \param mayCompile  OK, or why nothing is compiled now
-  /// \param view  receives what was chosen from
-  /// \param compiled  receives why a kernel could not be compiled, or nothing
-  template <typename Choose, typename MayCompile>
-  const Plan *chooseCompiling(Device &device, const Query &query, Choose choose,
-                              MayCompile mayCompile, const DeviceView *&view,
-                              Result &compiled);
+  /// \return a failure of HIP's to tell of the stream
+  template <typename Choose>
+  Result chooseCompiling(const Hip &library, Device &device, Query &query,
+                         const HipStream *stream, Choose choose,
+                         Chosen &chosen);
+  /// The same for calls that plan, on the problem's stream.
+  Result choosePlan(const Hip &library, Device &device, Query &query,
+                    Plan &plan, Chosen &chosen);
+  /// launch() on a device.
+  /// \param wasReset  becomes true where it has been reset, which took the
+  ///   kernel, and nothing is launched; null: that is a failure
+  Result launchOn(const Hip &library, Device &device, const Problem &problem,
+                  HipStream stream, bool *wasReset);
   /// Compiles a kernel that a problem lacks.
   Result compileFor(const Device &device, const Problem &problem,
                     Missing missing, Failure &failure);
@@ -133,9 +149,6 @@ private:
   /// that may pass.
   void doWithout(const Device &device, const Problem &problem, Missing missing,
                  const std::string &why, Failure failure);
-  /// OK if the stream of a launch is not being captured.
-  Result mayCompileForLaunch(const Hip &library, const Problem &problem,
-                             HipStream stream);
   Result openLibrary();
   /// Reads what is not yet known of a device. The caller holds hipMutex.
   void readDevice(const Hip &library, Device &device);
@@ -153,10 +166,6 @@ private:
   /// Adds a kernel's module to those of the device, which has none of its
   /// image.
   Result loadModule(const Hip &library, Device &device, const Kernel &kernel);
-  /// The same for a launch: not while the stream is being captured.
-  Result loadForLaunch(const Hip &library, Device &device,
-                       const Problem &problem, const Candidate &candidate,
-                       HipStream stream, const LoadedKernel *&functions);
   /// The same on whatever device, with the current one as before.
   Result loadElsewhere(const Hip &library, Device &device,
                        const Candidate &candidate);

@@ -91,6 +91,8 @@ struct Refusal {
     OfOtherCalls,
     TooManyForShares,
     NoWorkspace,
+    // And of what is loaded.
+    NotLoaded,
   };
   Why why = None;
   uint8_t launch = 0; ///< number of the kernel's launch that it is about
@@ -113,6 +115,10 @@ struct Candidate {
   uint32_t argumentBytes = 0;
   std::vector<spec::CaptureSpec> captures; ///< of the score program
   unsigned writes = 0; ///< outputs of all launches
+
+  bool isLoaded() const {
+    return slot->loaded.load(std::memory_order_acquire) != nullptr;
+  }
 };
 
 /// A row of a package's tuning table.

@@ -172,6 +172,11 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
            " bytes, the call has " + std::to_string(problem.mostWorkspace) +
            "; give what fovea_forward_select tells";
   }
+  case Refusal::NotLoaded:
+    return "the stream is being captured, and it is not loaded on the device; "
+           "call fovea_" +
+           std::string(toString(problem.key.op)) +
+           "_prepare with the same parameters before the capture begins";
   }
   return "it is refused for a reason without words";
 }
@@ -391,7 +396,7 @@ struct Steps {
   void refuse(const Candidate &candidate, const Refusal &refusal) {
     add(candidate, FOVEA_CANDIDATE_REFUSED,
         textOf(refusal, candidate, problem, view.device()));
-    all.back().isOfDeterminism = refusal.why == Refusal::NotDeterministic;
+    all.back().why = refusal.why;
   }
   /// Those of one head dimension.
   void explain(const ProblemView &entry) {
@@ -430,23 +435,28 @@ Result whyNone(const DeviceView &view, const Query &query) {
                    counted(view.catalog().kernels().size(), "kernel") +
                    " in the open packages, nor 0");
   const std::vector<Step> steps = explain(view, query);
-  if (problem.kernel)
-    return ofDeterminism(
-        {FOVEA_STATUS_NOT_FOUND, steps.front().name + " can't run " +
-                                     describe(problem) + " on " + device +
-                                     ": " + steps.front().reason},
-        steps.front().isOfDeterminism);
-  std::string text = "no kernel for " + describe(problem) + " on " + device;
-  if (steps.empty())
-    return Result(FOVEA_STATUS_NOT_FOUND,
-                  text + ": " + alternatives(view, problem.key));
-  text += "; candidates:";
-  for (const Step &step : steps)
-    text += "\n  " + step.name + ": " + step.reason;
-  return ofDeterminism(
-      {FOVEA_STATUS_NOT_FOUND, text},
-      std::any_of(steps.begin(), steps.end(),
-                  [](const Step &step) { return step.isOfDeterminism; }));
+  auto isAny = [&](Refusal::Why why) {
+    return std::any_of(steps.begin(), steps.end(),
+                       [&](const Step &step) { return step.why == why; });
+  };
+  std::string text;
+  if (problem.kernel) {
+    text = steps.front().name + " can't run " + describe(problem) + " on " +
+           device + ": " + steps.front().reason;
+  } else {
+    text = "no kernel for " + describe(problem) + " on " + device;
+    if (steps.empty())
+      return Result(FOVEA_STATUS_NOT_FOUND,
+                    text + ": " + alternatives(view, problem.key));
+    text += "; candidates:";
+    for (const Step &step : steps)
+      text += "\n  " + step.name + ": " + step.reason;
+  }
+  return ofDeterminism({isAny(Refusal::NotLoaded)
+                            ? FOVEA_STATUS_INVALID_ARGUMENT
+                            : FOVEA_STATUS_NOT_FOUND,
+                        std::move(text)},
+                       isAny(Refusal::NotDeterministic));
 }
 
 std::vector<Step> explain(const DeviceView &view, const Query &query) {

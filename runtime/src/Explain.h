@@ -21,7 +21,7 @@ struct Step {
   uint32_t kernel;
   int32_t state; ///< FOVEA_CANDIDATE_...
   std::string name, reason;
-  bool isOfDeterminism = false; ///< refused since `deterministic` is 1
+  Refusal::Why why = Refusal::None; ///< it was refused
 };
 
 /// The steps of the choice for a problem that is not empty, whether it has

@@ -202,25 +202,6 @@ Result Context::load(const Hip &library, Device &device,
   return Result();
 }
 
-Result Context::loadForLaunch(const Hip &library, Device &device,
-                              const Problem &problem,
-                              const Candidate &candidate, HipStream stream,
-                              const LoadedKernel *&functions) {
-  int status = kHipStreamCaptureStatusNone;
-  if (HipError error = library.api.hipStreamIsCapturing(stream, &status))
-    return library.api.failure(candidate.kernel->name(), "hipStreamIsCapturing",
-                               error);
-  // What HIP does of its own for a module may wait for the device, or use the
-  // null stream: both would end the capture, or never end.
-  if (status != kHipStreamCaptureStatusNone)
-    return invalid(
-        "the stream is being captured, and " + candidate.kernel->name() +
-        " is not loaded on " + device.arch + "; call fovea_" +
-        toString(problem.key.op) +
-        "_prepare with the same parameters before the capture begins");
-  return load(library, device, candidate, functions);
-}
-
 Result Context::loadElsewhere(const Hip &library, Device &device,
                               const Candidate &candidate) {
   const HipApi &api = library.api;
@@ -303,55 +284,85 @@ Result Context::forgetModule(const Hip &library, Device &device,
 // Choosing and launching
 //===----------------------------------------------------------------------===//
 
-template <typename Choose, typename MayCompile>
-const Plan *Context::chooseCompiling(Device &device, const Query &query,
-                                     Choose choose, MayCompile mayCompile,
-                                     const DeviceView *&view,
-                                     Result &compiled) {
+template <typename Choose>
+Result Context::chooseCompiling(const Hip &library, Device &device,
+                                Query &query, const HipStream *stream,
+                                Choose choose, Chosen &chosen) {
   const Problem &problem = query.problem;
-  view = &viewOf(device);
-  const Plan *chosen = choose(*view);
-  if (chosen && chosen->missing == Missing::Nothing)
-    return chosen;
-  if (!problem.compiles) {
-    compiled = Result(
-        FOVEA_STATUS_NOT_FOUND,
-        problem.kernel ? "" : "FOVEA_COMPILE=auto compiles what is missing");
-    return chosen;
+  const Plan *&plan = chosen.plan;
+  auto chooseNow = [&] {
+    chosen.view = &viewOf(device);
+    plan = choose(*chosen.view);
+  };
+  chooseNow();
+  const bool misses = !plan || plan->missing != Missing::Nothing;
+  const bool compiles = misses && problem.compiles;
+  if (const bool loads = plan && !plan->candidate->isLoaded();
+      stream && (compiles || loads)) {
+    int status = kHipStreamCaptureStatusNone;
+    if (HipError error = library.api.hipStreamIsCapturing(*stream, &status))
+      return library.api.failure(compiles ? "compiling on demand"
+                                          : plan->kernel().name(),
+                                 "hipStreamIsCapturing", error);
+    // What HIP does of its own for a module may wait for the device, or use the
+    // null stream: both would end the capture, or never end.
+    if (status != kHipStreamCaptureStatusNone) {
+      if (!plan)
+        chosen.compiled = Result(
+            FOVEA_STATUS_NOT_FOUND,
+            std::string("the stream is being captured, and so none is compiled "
+                        "on demand; call fovea_") +
+                toString(problem.key.op) +
+                "_prepare with the same parameters before the capture begins");
+      query.onlyLoaded = true;
+      chooseNow();
+      return Result();
+    }
   }
-  if (Result may = mayCompile(); !may.ok()) {
-    compiled = std::move(may);
-    return chosen;
+  if (!compiles) {
+    if (misses && problem.kernel == 0)
+      chosen.compiled = Result(FOVEA_STATUS_NOT_FOUND,
+                               "FOVEA_COMPILE=auto compiles what is missing");
+    return Result();
   }
   // One that splits keys, then one that does not, at most.
   unsigned tried = 0;
   Missing failed = Missing::Nothing;
   Failure failure = Failure::Passing;
-  for (Missing missing; (missing = missingOf(*view, query, chosen, tried)) !=
-                        Missing::Nothing;) {
+  for (Missing missing; (missing = missingOf(*chosen.view, query, plan,
+                                             tried)) != Missing::Nothing;) {
     tried |= 1u << int(missing);
     Failure why;
     if (Result result = compileFor(device, problem, missing, why);
         !result.ok()) {
       failed = missing;
       failure = why;
-      compiled = std::move(result);
+      chosen.compiled = std::move(result);
     }
-    view = &viewOf(device);
-    chosen = choose(*view);
+    chooseNow();
   }
-  if (chosen && failed == Missing::Nothing &&
-      chosen->missing != Missing::Nothing) {
-    failed = chosen->missing;
+  if (plan && failed == Missing::Nothing && plan->missing != Missing::Nothing) {
+    failed = plan->missing;
     failure = Failure::Refused;
-    compiled.message = "it was compiled on demand and does not serve here";
+    chosen.compiled.message =
+        "it was compiled on demand and does not serve here";
   }
-  if (chosen && failed != Missing::Nothing) {
-    doWithout(device, problem, failed, compiled.message, failure);
-    view = &viewOf(device);
-    chosen = choose(*view);
+  if (plan && failed != Missing::Nothing) {
+    doWithout(device, problem, failed, chosen.compiled.message, failure);
+    chooseNow();
   }
-  return chosen;
+  return Result();
+}
+
+Result Context::choosePlan(const Hip &library, Device &device, Query &query,
+                           Plan &plan, Chosen &chosen) {
+  return chooseCompiling(
+      library, device, query,
+      query.problem.stream ? &query.problem.stream : nullptr,
+      [&](const DeviceView &view) {
+        return choose(view, query, plan) ? &plan : nullptr;
+      },
+      chosen);
 }
 
 Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
@@ -364,28 +375,23 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
-  const DeviceView *view;
-  Result compiled;
-  auto chooseFor = [&](const Query &query, Plan &plan) {
-    return chooseCompiling(
-        *found, query,
-        [&](const DeviceView &view) {
-          return choose(view, query, plan) ? &plan : nullptr;
-        },
-        [] { return Result(); }, view, compiled);
-  };
-  auto loadFor = [&](const Query &query, const Plan &plan) {
+  auto loadFor = [&](const Query &query, const Chosen &chosen) {
     if (log.wants(LogLevel::Dispatch))
-      logChoice(*view, *found, query, plan);
-    return loadElsewhere(*library, *found, *plan.candidate);
+      logChoice(*chosen.view, *found, query, *chosen.plan);
+    return loadElsewhere(*library, *found, *chosen.plan->candidate);
   };
-  const Query query(problem, found->traits);
-  if (!chooseFor(query, plan))
-    return notServed(*view, query, compiled);
-  text = describe(*view, query, plan);
-  if (!loads)
+  Query query(problem, found->traits);
+  Chosen chosen;
+  if (Result result = choosePlan(*library, *found, query, plan, chosen);
+      !result.ok())
+    return result;
+  if (!chosen.plan)
+    return notServed(*chosen.view, query, chosen.compiled);
+  text = describe(*chosen.view, query, plan);
+  // What is taken while the stream is captured is loaded.
+  if (!loads || query.onlyLoaded)
     return Result();
-  if (Result result = loadFor(query, plan); !result.ok())
+  if (Result result = loadFor(query, chosen); !result.ok())
     return result;
   // A launch of these very parameters takes the one that does not split, if
   // they have no room for shares, and must find it when it is captured.
@@ -394,12 +400,15 @@ Result Context::select(Problem &problem, int32_t number, bool loads, Plan &plan,
     return Result();
   Problem launched = problem;
   launched.mostWorkspace = problem.workspace.data ? problem.workspace.bytes : 0;
-  const Query ofLaunch(launched, found->traits);
-  Plan unsplit;
-  if (plan.workspaceBytes <= launched.mostWorkspace ||
-      !chooseFor(ofLaunch, unsplit))
+  if (plan.workspaceBytes <= launched.mostWorkspace)
     return Result();
-  return loadFor(ofLaunch, unsplit);
+  Query ofLaunch(launched, found->traits);
+  Plan unsplit;
+  if (Result result = choosePlan(*library, *found, ofLaunch, unsplit, chosen);
+      !result.ok())
+    return result;
+  return chosen.plan && !ofLaunch.onlyLoaded ? loadFor(ofLaunch, chosen)
+                                             : Result();
 }
 
 Result Context::explain(Problem &problem, int32_t number,
@@ -412,37 +421,17 @@ Result Context::explain(Problem &problem, int32_t number,
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/false);
         !result.ok())
       return result;
-  const Query query(problem, found->traits);
+  Query query(problem, found->traits);
   Plan plan;
-  const DeviceView *view;
-  Result compiled;
-  const bool chosen = chooseCompiling(
-      *found, query,
-      [&](const DeviceView &view) {
-        return choose(view, query, plan) ? &plan : nullptr;
-      },
-      [] { return Result(); }, view, compiled);
-  for (const Step &step : rt::explain(*view, query))
+  Chosen chosen;
+  if (Result result = choosePlan(*library, *found, query, plan, chosen);
+      !result.ok())
+    return result;
+  for (const Step &step : rt::explain(*chosen.view, query))
     visit(step);
-  return chosen ? Result(FOVEA_STATUS_OK, describe(*view, query, plan))
-                : notServed(*view, query, compiled);
-}
-
-Result Context::mayCompileForLaunch(const Hip &library, const Problem &problem,
-                                    HipStream stream) {
-  int status = kHipStreamCaptureStatusNone;
-  if (HipError error = library.api.hipStreamIsCapturing(stream, &status))
-    return library.api.failure("compiling on demand", "hipStreamIsCapturing",
-                               error);
-  // It would be refused when it is to be loaded, after all that work.
-  if (status != kHipStreamCaptureStatusNone)
-    return Result(FOVEA_STATUS_NOT_FOUND,
-                  std::string("the stream is being captured, and so none is "
-                              "compiled on demand; call fovea_") +
-                      toString(problem.key.op) +
-                      "_prepare with the same parameters before the capture "
-                      "begins");
-  return Result();
+  return chosen.plan
+             ? Result(FOVEA_STATUS_OK, describe(*chosen.view, query, plan))
+             : notServed(*chosen.view, query, chosen.compiled);
 }
 
 Result Context::launch(Problem &problem, HipStream stream) {
@@ -454,27 +443,36 @@ Result Context::launch(Problem &problem, HipStream stream) {
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/true);
         !result.ok())
       return result;
-  const Query query(problem, found->traits);
-  const DeviceView *seen;
-  Result compiled;
-  Result may;
-  const Plan *chosen = chooseCompiling(
-      *found, query,
-      [&](const DeviceView &view) { return chooseAgain(view, query); },
-      [&] { return may = mayCompileForLaunch(*library, problem, stream); },
-      seen, compiled);
-  if (!chosen)
-    return notServed(*seen, query, compiled);
-  // Captured streams take what there is; HIP's own failures are the call's.
-  if (!may.ok() && may.code != FOVEA_STATUS_NOT_FOUND)
-    return may;
-  const DeviceView &view = *seen;
-  const Plan &plan = *chosen;
+  bool wasReset = false;
+  Result result = launchOn(*library, *found, problem, stream, &wasReset);
+  return wasReset ? launchOn(*library, *found, problem, stream, nullptr)
+                  : result;
+}
+
+Result Context::launchOn(const Hip &library, Device &device,
+                         const Problem &problem, HipStream stream,
+                         bool *wasReset) {
+  Query query(problem, device.traits);
+  Plan ofLoaded;
+  Chosen chosen;
+  if (Result result = chooseCompiling(
+          library, device, query, &stream,
+          [&](const DeviceView &view) -> const Plan * {
+            if (!query.onlyLoaded) // a choice to be remembered
+              return chooseAgain(view, query);
+            return choose(view, query, ofLoaded) ? &ofLoaded : nullptr;
+          },
+          chosen);
+      !result.ok())
+    return result;
+  if (!chosen.plan)
+    return notServed(*chosen.view, query, chosen.compiled);
+  const Plan &plan = *chosen.plan;
   if (plan.workspaceBytes > 0)
     if (Result result = checkWorkspace(problem, plan); !result.ok())
       return result;
   if (log.wants(LogLevel::Dispatch))
-    logChoice(view, *found, query, plan);
+    logChoice(*chosen.view, device, query, plan);
   const Candidate &candidate = *plan.candidate;
   alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
   fillArguments(problem, plan.splits, plan.packsHeads, candidate.arguments,
@@ -487,36 +485,27 @@ Result Context::launch(Problem &problem, HipStream stream) {
   const LoadedKernel *functions =
       candidate.slot->loaded.load(std::memory_order_acquire);
   if (!functions)
-    if (Result result = loadForLaunch(*library, *found, problem, candidate,
-                                      stream, functions);
+    if (Result result = load(library, device, candidate, functions);
         !result.ok())
       return result;
-  bool reloaded = false;
-  for (uint32_t i = 0; i < plan.launchCount;) {
+  for (uint32_t i = 0; i != plan.launchCount; ++i) {
     const PlannedLaunch &launch = plan.launches[i];
-    const HipError error = library->api.hipModuleLaunchKernel(
+    const HipError error = library.api.hipModuleLaunchKernel(
         functions->functions[launch.number], launch.grid[0], launch.grid[1],
         launch.grid[2], launch.threads, 1, 1, 0, stream, nullptr, extra);
-    if (error == 0) {
-      ++i;
+    if (error == 0)
       continue;
-    }
-    if (error != kHipErrorInvalidHandle || reloaded)
-      return library->api.failure(plan.kernel().name() +
-                                      launchName(plan.launch(launch)) +
-                                      " for " + rt::describe(problem),
-                                  "hipModuleLaunchKernel", error);
     // hipDeviceReset, the way out of a fault, takes the modules with it, and
     // what was launched before: all begins again.
-    if (Result result = forgetModule(*library, *found, candidate, functions);
-        !result.ok())
+    if (error == kHipErrorInvalidHandle && wasReset) {
+      Result result = forgetModule(library, device, candidate, functions);
+      *wasReset = result.ok();
       return result;
-    if (Result result = loadForLaunch(*library, *found, problem, candidate,
-                                      stream, functions);
-        !result.ok())
-      return result;
-    reloaded = true;
-    i = 0;
+    }
+    return library.api.failure(plan.kernel().name() +
+                                   launchName(plan.launch(launch)) + " for " +
+                                   rt::describe(problem),
+                               "hipModuleLaunchKernel", error);
   }
   return Result();
 }

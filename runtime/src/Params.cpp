@@ -82,6 +82,7 @@ Result readCommon(const Params *given, uint32_t firstSize, Params &known,
   const Params &p = known;
   problem.kernel = p.kernel;
   problem.workspace = {p.workspace, p.workspace_bytes};
+  problem.stream = p.stream;
   Sizes sizes;
   sizes.scale = p.scale;
   for (const spec::Extent extent : spec::kExtents)
@@ -140,6 +141,7 @@ Result readParams(const fovea_dropout_mask_params_t *params, Problem &problem) {
       !result.ok())
     return result;
   problem.kernel = known.kernel;
+  problem.stream = known.stream;
   Sizes sizes;
   sizes.batch = known.batch;
   sizes.headsQ = sizes.headsK = known.heads_q;

@@ -175,6 +175,8 @@ struct Problem {
   bool lseIsPacked = false;
   int64_t lseStrideSeq = 1;
   Workspace workspace;
+  /// On which the launch that is planned is to be; null: not told.
+  void *stream = nullptr;
   /// Kernels that need more of an algorithm that splits keys are not taken.
   uint64_t mostWorkspace = std::numeric_limits<uint64_t>::max();
   TensorParams tensors; ///< that a launch needs

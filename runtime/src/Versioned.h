@@ -35,10 +35,10 @@ static_assert(sizeof(fovea_context_options_t) == 48);
 static_assert(sizeof(fovea_hip_library_info_t) == kHipInfoFirstSize);
 static_assert(sizeof(fovea_device_info_t) == kDeviceInfoFirstSize);
 static_assert(sizeof(fovea_kernel_info_t) == 112);
-static_assert(sizeof(fovea_forward_params_t) == 256);
-static_assert(sizeof(fovea_forward_plan_t) == 48);
-static_assert(sizeof(fovea_backward_params_t) == 392);
-static_assert(sizeof(fovea_backward_plan_t) == kBackwardPlanFirstSize);
+static_assert(sizeof(fovea_forward_params_t) == 264);
+static_assert(sizeof(fovea_forward_plan_t) == 56);
+static_assert(sizeof(fovea_backward_params_t) == 400);
+static_assert(sizeof(fovea_backward_plan_t) == 96);
 static_assert(sizeof(fovea_window_t) == kWindowFirstSize);
 static_assert(sizeof(fovea_dlse_t) == kDlseFirstSize);
 static_assert(sizeof(fovea_sinks_t) == kSinksFirstSize);
@@ -49,8 +49,7 @@ static_assert(sizeof(fovea_blocks_t) == kBlocksFirstSize);
 static_assert(sizeof(fovea_varlen_t) == kVarlenFirstSize);
 static_assert(sizeof(fovea_dropout_t) == kDropoutFirstSize);
 static_assert(sizeof(fovea_head_dims_t) == kHeadDimsFirstSize);
-static_assert(sizeof(fovea_dropout_mask_params_t) ==
-              kDropoutMaskParamsFirstSize);
+static_assert(sizeof(fovea_dropout_mask_params_t) == 96);
 static_assert(sizeof(fovea_candidate_t) == kCandidateFirstSize);
 
 /// Checks that a caller's structure is there and of some version's size.

@@ -109,6 +109,7 @@ Result select(Context &context, const Params *params, int32_t device, bool load,
     filled.chosen_by = chosen.chosenBy;
     filled.launch_count = chosen.launchCount;
     filled.workspace_bytes = chosen.workspaceBytes;
+    filled.provisional = chosen.provisional;
     fill(chosen, filled);
   }
   if (plan)

@@ -6,6 +6,7 @@
 fovea_case.py says what PACKAGE is.
 """
 
+import ctypes
 import unittest
 from unittest import mock
 
@@ -173,6 +174,51 @@ class Features(Case):
         self.assertNotEqual(plain[0][0], shares[0])
         self.assertEqual(plain[2][0], shares[0])  # which is planned from now on
         self.assertGreater(plain[2][1], 0)
+
+    def test_captured(self):
+        """On a stream that is being captured a call is of what is loaded, though a better
+        kernel could be compiled, and is so afterwards."""
+        made = fovea.Library(hip="sim", compile="auto")
+        self.addCleanup(made.close)
+        hip, pointer = made._hip, ctypes.POINTER(ctypes.c_void_p)
+
+        def call(name, kinds, *given):
+            hip._function(name, kinds)(*given)
+
+        def inputs(rows, keys):
+            q, k, v = (numbers(1, 2, n, 40, seed=n) for n in (rows, keys, keys))
+            return (q, k, v), [OnDevice(array) for array in (q, k, v, np.zeros_like(q))]
+
+        warm = inputs(64, 64)[1]
+        fovea.attention(*warm[:3], out=warm[3], library=made)
+        (q, k, v), arrays = inputs(3, 6000)
+        expected = oracle(q, k, v, numbers(1, 2, 3, 40))[0]
+        stream, graph, run = (ctypes.c_void_p() for _ in range(3))
+        call("hipStreamCreate", [pointer], stream)
+        call("hipStreamBeginCapture", [ctypes.c_void_p, ctypes.c_int], stream, 0)
+        planned, plan = [], _attention._Call._plan
+
+        def recorded(*given):
+            planned.append(plan(*given))
+            return planned[-1]
+
+        with mock.patch.object(_attention._Call, "_plan", recorded):
+            fovea.attention(*arrays[:3], out=arrays[3], library=made, stream=stream.value)
+            call("hipStreamEndCapture", [ctypes.c_void_p, pointer], stream, graph)
+            self.assertFalse(arrays[3].values().any())
+            call("hipGraphInstantiate", [pointer, *[ctypes.c_void_p] * 3, ctypes.c_size_t],
+                 run, graph, None, None, 0)
+            call("hipGraphLaunch", [ctypes.c_void_p] * 2, run, stream)
+            hip.hipStreamSynchronize(stream)
+            self.close(arrays[3].values(), expected)
+            for _ in range(2):  # planned, and kept
+                fovea.attention(*arrays[:3], out=arrays[3], library=made,
+                                stream=stream.value)
+                hip.hipStreamSynchronize(stream)
+                self.close(arrays[3].values(), expected)
+        (_, bytes_then, provisional), (_, size, kept) = planned
+        self.assertEqual((bytes_then, provisional, kept), (0, True, False))
+        self.assertGreater(size, 0)
 
 
 SLOPES = np.array([[0.5, 0.25]], np.float32)

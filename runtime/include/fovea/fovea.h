@@ -667,6 +667,12 @@ typedef struct fovea_forward_params {
       are the same in every run. */
   uint32_t splits;
   uint32_t reserved2; /**< 0 */
+  /** Since 0.2. Of calls that plan (select, prepare, explain): the hipStream_t
+      on which the launch will be. While it is being captured they compile and
+      load nothing and choose among the kernels that are loaded on the device,
+      as a launch into it does. NULL: it will not be captured, or nobody knows.
+      Launches have theirs as an argument, and do not look at this. */
+  void *stream;
 } fovea_forward_params_t;
 
 /** How a kernel came to be chosen. */
@@ -688,6 +694,11 @@ typedef struct fovea_forward_plan {
   /** Since 0.2. Shares of the keys; 1: they are not split. */
   uint32_t splits;
   uint32_t reserved; /**< 0 */
+  /** Since 0.2. 1: `stream` is being captured, and what is loaded decided: its
+      kernel and workspace serve any launch of the parameters, but others may
+      be better for those that are not captured. */
+  uint32_t provisional;
+  uint32_t reserved2; /**< 0 */
 } fovea_forward_plan_t;
 
 /**
@@ -697,8 +708,10 @@ typedef struct fovea_forward_plan {
  * refused.
  * \param device  number of the device; -1: the calling thread's current one.
  * \param plan  NULL, or receives the choice.
- * \return INVALID_ARGUMENT: a value breaks a rule above; NOT_FOUND: no kernel
- *   fits; NO_DEVICE, INCOMPATIBLE, HIP_ERROR as fovea_device_info().
+ * \return INVALID_ARGUMENT: a value breaks a rule above, or `stream` is being
+ *   captured and no kernel that fits is loaded; NOT_FOUND: no kernel fits;
+ *   NO_DEVICE, INCOMPATIBLE, HIP_ERROR as fovea_device_info(); HIP_ERROR also
+ *   when HIP does not tell whether the stream is captured.
  */
 FOVEA_API fovea_status_t fovea_forward_select(
     fovea_context_t *context, const fovea_forward_params_t *params,
@@ -772,8 +785,9 @@ FOVEA_API fovea_status_t fovea_forward_explain(
  * or seqlen_q 0 there is nothing to do and nothing is launched.
  * \param params  not kept after the return.
  * \param stream  hipStream_t of the current device; NULL: the default stream.
- *   One that is being captured is refused as INVALID_ARGUMENT unless the kernel
- *   has been launched or prepared on the device.
+ *   Into one that is being captured only kernels are launched that have been
+ *   launched or prepared on the device before; INVALID_ARGUMENT where none of
+ *   these fits.
  * \return as fovea_forward_select(); INVALID_ARGUMENT also when what is written
  *   shares memory with another tensor; NOT_FOUND also when only kernels that
  *   split the keys are left and the workspace is too small; CORRUPT or IO when
@@ -831,6 +845,7 @@ typedef struct fovea_backward_params {
      they are refused, by name. */
   uint32_t narrow_sums;
   uint32_t reserved2; /**< 0 */
+  void *stream;       /**< since 0.2: as in fovea_forward_params_t */
 } fovea_backward_params_t;
 
 typedef struct fovea_backward_plan {
@@ -840,6 +855,8 @@ typedef struct fovea_backward_plan {
   uint32_t launch_count;    /**< of `launches` in use */
   uint64_t workspace_bytes; /**< what the launches need; may be 0 */
   fovea_launch_t launches[4];
+  uint32_t provisional; /**< since 0.2: as in fovea_forward_plan_t */
+  uint32_t reserved;    /**< 0 */
 } fovea_backward_plan_t;
 
 /**
@@ -914,6 +931,7 @@ typedef struct fovea_dropout_mask_params {
   /** A fovea_dropout_t without seed_out and offset_out; without one, or with p
       0, all are kept. No other group. */
   const fovea_group_t *groups;
+  void *stream; /**< since 0.2: as in fovea_forward_params_t */
 } fovea_dropout_mask_params_t;
 
 /** Since 0.2. As fovea_forward_select(), _prepare() and _explain(); the plan

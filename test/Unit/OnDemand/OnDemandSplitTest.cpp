@@ -88,26 +88,40 @@ protected:
     if (workspace)
       give(p.workspace, int64_t(workspace));
   }
-  /// Launches into a stream that is being captured.
+  /// A stream that is being captured, until this ends.
+  class Captured {
+  public:
+    explicit Captured(fovea_context_t *context) {
+      int (*create)(void **);
+      int (*begin)(void *, int);
+      find(context, "hipStreamCreate", create);
+      find(context, "hipStreamBeginCapture", begin);
+      find(context, "hipStreamEndCapture", end);
+      EXPECT_EQ(create(&stream), 0);
+      EXPECT_EQ(begin(stream, 0), 0);
+    }
+    ~Captured() {
+      void *graph = nullptr;
+      EXPECT_EQ(end(stream, &graph), 0);
+    }
+    Captured(const Captured &) = delete;
+
+    void *stream = nullptr;
+
+  private:
+    template <typename Function>
+    static void find(fovea_context_t *context, const char *name,
+                     Function &function) {
+      function = reinterpret_cast<Function>(fovea_hip_symbol(context, name));
+      ASSERT_TRUE(function) << fovea_last_message();
+    }
+    int (*end)(void *, void **) = nullptr;
+  };
   static void capture(fovea_context_t *context,
                       const fovea_forward_params_t &p) {
-    auto find = [&](const char *name, auto *&function) {
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(
-          fovea_hip_symbol(context, name));
-      ASSERT_TRUE(function) << fovea_last_message();
-    };
-    int (*create)(void **);
-    int (*begin)(void *, int);
-    int (*end)(void *, void **);
-    find("hipStreamCreate", create);
-    find("hipStreamBeginCapture", begin);
-    find("hipStreamEndCapture", end);
-    void *stream = nullptr, *graph = nullptr;
-    ASSERT_EQ(create(&stream), 0);
-    ASSERT_EQ(begin(stream, 0), 0);
-    EXPECT_EQ(fovea_forward(context, &p, stream), FOVEA_STATUS_OK)
+    const Captured captured(context);
+    EXPECT_EQ(fovea_forward(context, &p, captured.stream), FOVEA_STATUS_OK)
         << fovea_last_message();
-    EXPECT_EQ(end(stream, &graph), 0);
   }
 };
 
@@ -290,6 +304,58 @@ TEST_F(OnDemandSplitTest, ACaptureTakesWhatIsThere) {
   EXPECT_EQ(plainAndSplit(), kPlainAlone);
   EXPECT_EQ(fovea_forward(c.get(), &p, nullptr), FOVEA_STATUS_OK)
       << fovea_last_message();
+  EXPECT_EQ(plainAndSplit(), kBoth);
+}
+
+// Who plans each call may have warmed up with other shapes.
+TEST_F(OnDemandSplitTest, APlanForACaptureIsOfWhatIsLoaded) {
+  const ContextPtr c = context();
+  fovea_forward_params_t many = shaped(64, 64), p = shaped(1, 8192);
+  place(c.get(), many, 0);
+  ASSERT_EQ(fovea_forward(c.get(), &many, nullptr), FOVEA_STATUS_OK)
+      << fovea_last_message();
+  const uint32_t plain = select(c.get(), many).kernel;
+  // Each plan serves a launch, by its kernel and without.
+  auto launchPlanned = [&](void *stream) {
+    const fovea_forward_plan_t plan = select(c.get(), p);
+    place(c.get(), p, plan.workspace_bytes);
+    for (const uint32_t kernel : {plan.kernel, 0u}) {
+      p.kernel = kernel;
+      EXPECT_EQ(fovea_forward(c.get(), &p, stream), FOVEA_STATUS_OK)
+          << fovea_last_message();
+    }
+    return plan;
+  };
+  auto expectPlain = [&] {
+    const Captured captured(c.get());
+    p.stream = captured.stream;
+    const fovea_forward_plan_t plan = launchPlanned(captured.stream);
+    EXPECT_EQ(plan.kernel, plain);
+    EXPECT_EQ(plan.splits, 1u);
+    EXPECT_EQ(plan.workspace_bytes, 0u);
+    EXPECT_EQ(plan.provisional, 1u);
+  };
+  expectPlain();
+  EXPECT_EQ(plainAndSplit(), kPlainAlone);
+  // Compiled is not loaded.
+  p.stream = nullptr;
+  const fovea_forward_plan_t split = select(c.get(), p);
+  EXPECT_GT(split.splits, 1u);
+  EXPECT_EQ(split.provisional, 0u);
+  EXPECT_EQ(plainAndSplit(), kBoth);
+  expectPlain();
+  // Not even where a launch brings a workspace.
+  place(c.get(), p, split.workspace_bytes);
+  capture(c.get(), p);
+  // Once it has been launched it is captured, too.
+  p.stream = nullptr;
+  EXPECT_EQ(launchPlanned(nullptr).kernel, split.kernel);
+  const Captured captured(c.get());
+  p.stream = captured.stream;
+  const fovea_forward_plan_t plan = launchPlanned(captured.stream);
+  EXPECT_EQ(plan.kernel, split.kernel);
+  EXPECT_EQ(plan.splits, split.splits);
+  EXPECT_EQ(plan.provisional, 0u);
   EXPECT_EQ(plainAndSplit(), kBoth);
 }
 

@@ -127,6 +127,78 @@ TEST_F(PrepareTest, LaunchesIntoACapture) {
                {"kernel 1", "hipStreamIsCapturing failed"});
 }
 
+// Who tells the stream is given a plan that serves while it is captured.
+TEST_F(PrepareTest, PlansForACapture) {
+  write({makeRecord(makeProblem(128), 128), makeRecord(makeProblem(128), 32)});
+  ContextPtr context = makeContext();
+  auto p = makeParams();
+  auto select = [&](auto function) {
+    fovea_forward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(function(context.get(), &p, 0, &plan), FOVEA_STATUS_OK);
+    return plan;
+  };
+  const uint32_t better = select(fovea_forward_select).kernel;
+  const uint32_t other = 3 - better;
+  void *stream = at(0x77);
+  fake.capturing = stream;
+  p.stream = stream;
+  const char *const why = "the stream is being captured, and it is not loaded "
+                          "on the device; call fovea_forward_prepare";
+  for (auto plan : {fovea_forward_select, fovea_forward_prepare})
+    expectStatus(plan(context.get(), &p, 0, nullptr),
+                 FOVEA_STATUS_INVALID_ARGUMENT, {"kernel 1", "kernel 2", why});
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
+  // What is not captured, or said to be, has the better one.
+  for (void *given : {at(0x88), static_cast<void *>(nullptr)}) {
+    p.stream = given;
+    const fovea_forward_plan_t plan = select(fovea_forward_select);
+    EXPECT_EQ(plan.kernel, better);
+    EXPECT_EQ(plan.provisional, 0u);
+  }
+  p.kernel = other;
+  EXPECT_EQ(select(fovea_forward_prepare).kernel, other);
+  p.kernel = 0;
+  p.stream = stream;
+  for (auto function : {fovea_forward_select, fovea_forward_prepare}) {
+    const fovea_forward_plan_t plan = select(function);
+    EXPECT_EQ(plan.kernel, other);
+    EXPECT_EQ(plan.provisional, 1u);
+  }
+  std::string refused;
+  expectStatus(fovea_forward_explain(
+                   context.get(), &p, 0,
+                   [](void *user, const fovea_candidate_t *candidate) {
+                     if (candidate->state == FOVEA_CANDIDATE_REFUSED)
+                       *static_cast<std::string *>(user) += candidate->reason;
+                   },
+                   &refused),
+               FOVEA_STATUS_OK);
+  EXPECT_NE(refused.find(why), std::string::npos) << refused;
+  expectStatus(fovea_forward(context.get(), &p, stream), FOVEA_STATUS_OK);
+  ASSERT_EQ(fake.launches.size(), 1u);
+  EXPECT_EQ(fake.calls["hipModuleLoadData"], 1);
+  p.kernel = better;
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_INVALID_ARGUMENT, {why});
+  p.kernel = 0;
+  fail("hipStreamIsCapturing", 1, 906);
+  expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
+               FOVEA_STATUS_HIP_ERROR, {"hipStreamIsCapturing failed"});
+  // HIP is not asked when the choice is loaded, whatever was taken before.
+  p.stream = nullptr;
+  EXPECT_EQ(select(fovea_forward_prepare).kernel, better);
+  const long calls = fake.calls["hipStreamIsCapturing"];
+  p.stream = stream;
+  const fovea_forward_plan_t plan = select(fovea_forward_select);
+  EXPECT_EQ(plan.kernel, better);
+  EXPECT_EQ(plan.provisional, 0u);
+  expectStatus(fovea_forward(context.get(), &p, stream), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), 2u);
+  EXPECT_NE(fake.launches[0].grid[1], fake.launches[1].grid[1]);
+  EXPECT_EQ(fake.calls["hipStreamIsCapturing"], calls);
+}
+
 // Whether one may be compiled that splits the keys, HIP tells.
 TEST_F(PrepareTest, FailsWhereHipDoesNotTellOfCaptures) {
   write({makeRecord(makeProblem(128), 128)});
