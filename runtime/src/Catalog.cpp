@@ -34,8 +34,14 @@ std::shared_ptr<const Catalog>
 Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
               const std::string &origin) const {
   auto next = std::make_shared<Catalog>(*this);
-  if (!origin.empty())
-    next->whyNoCompiler.clear();
+  // What was missing then may be there for others, too.
+  if (!origin.empty()) {
+    next->noCompiler = nullptr;
+    next->notMade.erase(
+        std::remove_if(next->notMade.begin(), next->notMade.end(),
+                       [](const auto &each) { return each->passes; }),
+        next->notMade.end());
+  }
   for (std::shared_ptr<const PackageReader> &package : more) {
     for (const KernelRecord &record : package->kernels()) {
       auto kernel = std::make_shared<Kernel>();
@@ -60,30 +66,36 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
   return next;
 }
 
-std::shared_ptr<const Catalog> Catalog::without(const std::string &chip,
-                                                const ProblemKey &problem,
-                                                bool split,
-                                                const std::string &why) const {
+std::shared_ptr<const Catalog>
+Catalog::without(std::shared_ptr<const NotMade> kernel) const {
   auto next = std::make_shared<Catalog>(*this);
-  next->notMade.push_back(
-      std::make_shared<const NotMade>(NotMade{chip, problem, split, why}));
+  auto &known = next->notMade;
+  known.erase(std::remove_if(known.begin(), known.end(),
+                             [&](const auto &each) {
+                               return each->split == kernel->split &&
+                                      each->problem == kernel->problem &&
+                                      each->chip == kernel->chip;
+                             }),
+              known.end());
+  known.push_back(std::move(kernel));
   return next;
 }
 
 std::shared_ptr<const Catalog>
 Catalog::withoutCompiler(const std::string &why) const {
   auto next = std::make_shared<Catalog>(*this);
-  next->whyNoCompiler = why;
+  next->noCompiler = std::make_shared<const NotMade>(
+      "", ProblemKey(), /*split=*/false, why, /*passes=*/false);
   return next;
 }
 
-const std::string *Catalog::whyNotMade(const std::string &chip,
-                                       const ProblemKey &problem,
-                                       bool split) const {
+const NotMade *Catalog::findNotMade(const std::string &chip,
+                                    const ProblemKey &problem,
+                                    bool split) const {
   for (const std::shared_ptr<const NotMade> &each : notMade)
     if (each->split == split && each->problem == problem && each->chip == chip)
-      return &each->why;
-  return whyNoCompiler.empty() ? nullptr : &whyNoCompiler;
+      return each->passes && noCompiler ? noCompiler.get() : each.get();
+  return noCompiler.get();
 }
 
 namespace {

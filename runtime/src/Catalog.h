@@ -13,6 +13,8 @@
 
 #include "Result.h"
 
+#include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -57,6 +59,45 @@ struct ProblemHash {
   }
 };
 
+/// Why a kernel could not be compiled, where another serves. What may pass is
+/// tried again when as many calls have done without it as are told here: each
+/// time twice as many, up to kMostCalls.
+class NotMade {
+public:
+  static constexpr uint32_t kMostCalls = 1 << 16;
+
+  NotMade(const std::string &chip, const ProblemKey &problem, bool split,
+          const std::string &why, bool passes)
+      : chip(chip), problem(problem), split(split), why(why), passes(passes) {
+    putOff();
+  }
+
+  const std::string chip;
+  const ProblemKey problem;
+  const bool split; ///< it was to split keys
+  const std::string why;
+  const bool passes; ///< it may be made another time
+
+  /// Whether this call is to try again. Takes no lock, since launches ask.
+  bool isDue() const {
+    uint32_t left = calls.load(std::memory_order_relaxed);
+    while (left != 0)
+      if (calls.compare_exchange_weak(left, left - 1,
+                                      std::memory_order_relaxed))
+        return false;
+    return passes;
+  }
+  /// It has been tried in vain, perhaps by several threads at once.
+  void putOff() const {
+    const uint32_t next = wait.load(std::memory_order_relaxed);
+    if (uint32_t due = 0; calls.compare_exchange_strong(due, next))
+      wait.store(std::min(2 * next, kMostCalls), std::memory_order_relaxed);
+  }
+
+private:
+  mutable std::atomic<uint32_t> calls{0}, wait{1};
+};
+
 class Catalog {
 public:
   /// This catalog and the kernels of more packages, in their order.
@@ -65,18 +106,17 @@ public:
   with(std::vector<std::shared_ptr<const PackageReader>> more,
        const std::string &origin = "") const;
 
-  /// This catalog, which knows of a kernel that could not be compiled, where
-  /// another serves.
-  /// \param split  it was to split keys
-  std::shared_ptr<const Catalog> without(const std::string &chip,
-                                         const ProblemKey &problem, bool split,
-                                         const std::string &why) const;
+  /// This catalog, which knows of a kernel that could not be compiled, and has
+  /// not known that it is so for good.
+  std::shared_ptr<const Catalog>
+  without(std::shared_ptr<const NotMade> kernel) const;
   /// This catalog, which knows that there is no compiler, until a kernel is
   /// compiled all the same.
   std::shared_ptr<const Catalog> withoutCompiler(const std::string &why) const;
-  /// Why a kernel could not be compiled; null: nothing is known of that.
-  const std::string *whyNotMade(const std::string &chip,
-                                const ProblemKey &problem, bool split) const;
+  /// Why a kernel could not be compiled; null: nothing is known of that. As
+  /// long as the context.
+  const NotMade *findNotMade(const std::string &chip, const ProblemKey &problem,
+                             bool split) const;
 
   const std::vector<std::shared_ptr<const Kernel>> &kernels() const {
     return all;
@@ -92,16 +132,10 @@ public:
   }
 
 private:
-  struct NotMade {
-    std::string chip;
-    ProblemKey problem;
-    bool split;
-    std::string why;
-  };
   std::vector<std::shared_ptr<const PackageReader>> packages;
   std::vector<std::shared_ptr<const Kernel>> all;
   std::vector<std::shared_ptr<const NotMade>> notMade;
-  std::string whyNoCompiler; ///< empty: nothing is known of that
+  std::shared_ptr<const NotMade> noCompiler; ///< of any kernel, or null
 };
 
 /// Opens a file, or all `*.fovea` of a folder in the order of their names.

@@ -720,6 +720,13 @@ bool choose(const DeviceView &view, const Query &query, Plan &plan) {
   return true;
 }
 
+const NotMade *notMadeOf(const DeviceView &view, const Query &query,
+                         Missing missing) {
+  return view.catalog().findNotMade(query.device.target.arch,
+                                    compiledKeyOf(query.problem),
+                                    missing == Missing::Split);
+}
+
 Missing missingOf(const DeviceView &view, const Query &query,
                   const Plan *chosen, unsigned tried) {
   const Problem &problem = query.problem;
@@ -730,10 +737,8 @@ Missing missingOf(const DeviceView &view, const Query &query,
     return tried >> int(missing) & 1 ? Missing::Nothing : missing;
   };
   auto unless = [&](Missing missing) {
-    return view.catalog().whyNotMade(device.target.arch, compiledKeyOf(problem),
-                                     missing == Missing::Split)
-               ? Missing::Nothing
-               : untried(missing);
+    const NotMade *failed = notMadeOf(view, query, missing);
+    return failed && !failed->passes ? Missing::Nothing : untried(missing);
   };
   if (!chosen) {
     Missing missing = Missing::Nothing;

@@ -84,6 +84,11 @@ private:
 /// whyNone() in Explain.h says why.
 bool choose(const DeviceView &view, const Query &query, Plan &plan);
 
+/// Why a kernel that is missing could not be compiled; null: nothing is known
+/// of that.
+const NotMade *notMadeOf(const DeviceView &view, const Query &query,
+                         Missing missing);
+
 /// What is to be compiled before a problem is launched (CompileOnDemand.md).
 /// \param chosen  what would be launched; null: there is none
 /// \param tried  bits by Missing of what this call has tried to compile

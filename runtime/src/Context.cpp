@@ -264,14 +264,24 @@ void Context::doWithout(const Device &device, const Problem &problem,
   const bool splits = missing == Missing::Split;
   const ProblemKey key = compiledKeyOf(problem);
   const std::string &chip = device.traits.target.arch;
-  if (failure != Failure::Passing) {
+  const bool passes = failure == Failure::Passing;
+  {
     std::lock_guard<std::mutex> lock(catalogMutex);
-    if (current->whyNotMade(chip, key, splits)) // another thread has meanwhile
+    const NotMade *known = current->findNotMade(chip, key, splits);
+    if (known && !known->passes) // another thread has told it meanwhile
       return;
-    current = failure == Failure::NoCompiler
-                  ? current->withoutCompiler(why)
-                  : current->without(chip, key, splits, why);
-    generation.fetch_add(1, std::memory_order_release);
+    if (known && passes) {
+      known->putOff();
+    } else {
+      current = failure == Failure::NoCompiler
+                    ? current->withoutCompiler(why)
+                    : current->without(std::make_shared<const NotMade>(
+                          chip, key, splits,
+                          why + (passes ? "; some calls later it is tried again"
+                                        : ""),
+                          passes));
+      generation.fetch_add(1, std::memory_order_release);
+    }
   }
   log.line(LogLevel::Info, "kernel '" + key.str() + "' for " + chip + " that " +
                                (splits ? "splits" : "does not split") +

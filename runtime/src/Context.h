@@ -145,8 +145,8 @@ private:
   /// Compiles a kernel that a problem lacks.
   Result compileFor(const Device &device, const Problem &problem,
                     Missing missing, Failure &failure);
-  /// Keeps that a kernel could not be compiled, where another serves, unless
-  /// that may pass.
+  /// Keeps that a kernel could not be compiled, where another serves: for good,
+  /// or for some calls if it may pass.
   void doWithout(const Device &device, const Problem &problem, Missing missing,
                  const std::string &why, Failure failure);
   Result openLibrary();

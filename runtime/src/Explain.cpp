@@ -249,11 +249,12 @@ std::string otherNotMade(const DeviceView &view, const Query &query,
   if (!problem.compiles || problem.splits > 1 ||
       (!splits && !query.wantsShares()))
     return "";
-  const std::string *why = view.catalog().whyNotMade(
+  const NotMade *failed = view.catalog().findNotMade(
       view.device().target.arch, compiledKeyOf(problem), !splits);
-  return why ? std::string("; one that ") +
-                   (splits ? "does not split" : "splits") + " keys: " + *why
-             : "";
+  return failed ? std::string("; one that ") +
+                      (splits ? "does not split" : "splits") +
+                      " keys: " + failed->why
+                : "";
 }
 
 /// The candidates of a problem, as a choice has sorted them.

@@ -296,7 +296,10 @@ Result Context::chooseCompiling(const Hip &library, Device &device,
   };
   chooseNow();
   const bool misses = !plan || plan->missing != Missing::Nothing;
-  const bool compiles = misses && problem.compiles;
+  bool compiles = misses && problem.compiles;
+  if (plan && compiles)
+    if (const NotMade *failed = notMadeOf(*chosen.view, query, plan->missing))
+      compiles = failed->isDue();
   if (const bool loads = plan && !plan->candidate->isLoaded();
       stream && (compiles || loads)) {
     int status = kHipStreamCaptureStatusNone;

@@ -95,29 +95,21 @@ bool OnDemand::begin(const std::string &name, Result &result,
                      Failure &failure) {
   std::unique_lock<std::mutex> lock(mutex);
   Entry &entry = entries[name]; // stays where it is
-  if (entry.state == Entry::Running) {
-    const uint64_t run = entry.runs;
+  const uint64_t run = entry.runs;
+  if (entry.isRunning)
     ended.wait(lock, [&] { return entry.runs != run; });
-    result = entry.last;
-    failure = entry.failure;
-    return false;
-  }
-  if (entry.state != Entry::Idle) {
-    result = entry.last;
-    failure = entry.failure;
-    return false;
-  }
-  entry.state = Entry::Running;
-  return true;
+  else if (!entry.isSettled())
+    return entry.isRunning = true;
+  result = entry.last;
+  failure = entry.failure;
+  return false;
 }
 
 void OnDemand::end(const std::string &name, Result result, Failure failure) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     Entry &entry = entries.find(name)->second;
-    entry.state = result.ok()                   ? Entry::Done
-                  : failure == Failure::Refused ? Entry::Refused
-                                                : Entry::Idle;
+    entry.isRunning = false;
     entry.failure = failure;
     entry.last = std::move(result);
     ++entry.runs;

@@ -74,10 +74,15 @@ public:
 private:
   /// An order that somebody has asked for.
   struct Entry {
-    enum { Idle, Running, Done, Refused } state = Idle;
+    bool isRunning = false;
     uint64_t runs = 0; ///< that have ended
     Result last;       ///< of the latest run
-    Failure failure = Failure::Passing;
+    Failure failure = Failure::Passing; ///< its kind, if it failed
+
+    /// It is not made again.
+    bool isSettled() const {
+      return runs != 0 && (last.ok() || failure == Failure::Refused);
+    }
   };
   /// True: this thread is to make it, and to call end().
   bool begin(const std::string &name, Result &result, Failure &failure);
