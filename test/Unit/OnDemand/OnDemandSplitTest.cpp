@@ -14,6 +14,7 @@ using namespace fovea::test;
 namespace {
 
 constexpr const char *kSplit = "algorithm=split";
+constexpr int32_t kGfx90a = 2; ///< of the devices
 
 class OnDemandSplitTest : public OnDemandTest {
 protected:
@@ -31,10 +32,11 @@ protected:
     return p;
   }
   static fovea_forward_plan_t select(fovea_context_t *context,
-                                     const fovea_forward_params_t &p) {
+                                     const fovea_forward_params_t &p,
+                                     int32_t device = 0) {
     fovea_forward_plan_t plan = {};
     plan.struct_size = sizeof plan;
-    EXPECT_EQ(fovea_forward_select(context, &p, 0, &plan), FOVEA_STATUS_OK)
+    EXPECT_EQ(fovea_forward_select(context, &p, device, &plan), FOVEA_STATUS_OK)
         << fovea_last_message();
     return plan;
   }
@@ -198,6 +200,17 @@ TEST_F(OnDemandSplitTest, AFullGridHasThePlainOneCompiled) {
   fovea_forward_params_t named = shaped(3, 500);
   named.kernel = few.kernel;
   EXPECT_EQ(select(c.get(), named).kernel, few.kernel);
+}
+
+// There kernels of 192 columns have blocks of 256 rows, and what pays beside
+// blocks of so many is asked for at all head dimensions.
+TEST_F(OnDemandSplitTest, SharesStandAgainstBlocksOf256RowsOnGfx90a) {
+  const ContextPtr c = context();
+  select(c.get(), shaped(512, 1024, 8), kGfx90a);
+  EXPECT_EQ(plainAndSplit().second, 1);
+  // Whatever the rows of a block, they do not pay here.
+  select(c.get(), shaped(512, 64, 8), kGfx90a);
+  EXPECT_EQ(plainAndSplit().second, 1);
 }
 
 // Near the border the rule compares both.

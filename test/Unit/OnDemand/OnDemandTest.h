@@ -47,7 +47,7 @@ class OnDemandTest : public ::testing::Test {
 protected:
   void SetUp() override {
     set("FOVEA_HIP_LIBRARY", "sim");
-    set("FOVEA_SIM_TARGET", "gfx942,gfx1100");
+    set("FOVEA_SIM_TARGET", "gfx942,gfx1100,gfx90a");
     set("FOVEA_COMPILE", "auto");
     set("FOVEA_COMPILER_LIBRARY", COUNTING_COMPILER);
     set("FOVEA_CACHE_DIR", cache());
