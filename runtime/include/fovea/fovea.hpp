@@ -184,7 +184,8 @@ public:
   // the mask of dropout: fovea_dropout_mask_params_t
   //===--------------------------------------------------------------------===//
 
-  /// The kernel for a problem. \param device  -1: the thread's current device
+  /// The kernel for a problem; while its stream is being captured, of those
+  /// that are loaded. \param device  -1: the thread's current device
   template <typename Params>
   PlanOf<Params> select(const Params &params, int32_t device = -1) const {
     auto plan = make<PlanOf<Params>>();
