@@ -183,6 +183,35 @@ TEST_F(BackwardTest, PlanSaysWorkspaceAndLaunches) {
   EXPECT_EQ(plan.launches[2].threads, 128u);
 }
 
+// With the workspace of what is loaded, which the launch takes too.
+TEST_F(BackwardTest, PlansForACapture) {
+  writeBackward(makeRows());
+  writeBackward(makeAtomicRows());
+  ContextPtr context = makeContext();
+  Params p = makeBackward();
+  auto select = [&](auto function) {
+    fovea_backward_plan_t plan{};
+    plan.struct_size = sizeof(plan);
+    expectStatus(function(context.get(), &p, 0, &plan), FOVEA_STATUS_OK);
+    return plan;
+  };
+  const fovea_backward_plan_t better = select(fovea_backward_select);
+  p.kernel = 3 - better.kernel;
+  const fovea_backward_plan_t other = select(fovea_backward_prepare);
+  EXPECT_NE(other.workspace_bytes, better.workspace_bytes);
+  p.kernel = 0;
+  p.stream = fake.capturing = at(0x77);
+  const fovea_backward_plan_t plan = select(fovea_backward_select);
+  EXPECT_EQ(plan.kernel, other.kernel);
+  EXPECT_EQ(plan.provisional, 1u);
+  EXPECT_EQ(plan.workspace_bytes, other.workspace_bytes);
+  p.workspace_bytes = plan.workspace_bytes;
+  expectStatus(fovea_backward(context.get(), &p, p.stream), FOVEA_STATUS_OK);
+  EXPECT_EQ(fake.launches.size(), plan.launch_count);
+  p.stream = fake.capturing = nullptr;
+  EXPECT_EQ(select(fovea_backward_prepare).provisional, 0u);
+}
+
 TEST_F(BackwardTest, EveryRuleIsChecked) {
   writeBackward(makeRows());
   ContextPtr context = makeContext();
