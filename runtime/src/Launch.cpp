@@ -448,22 +448,24 @@ Result Context::launch(Problem &problem, HipStream stream) {
       return result;
   bool wasReset = false;
   Result result = launchOn(*library, *found, problem, stream, &wasReset);
-  return wasReset ? launchOn(*library, *found, problem, stream, nullptr)
-                  : result;
+  if (wasReset)
+    return launchOn(*library, *found, problem, stream, nullptr);
+  return result;
 }
 
 Result Context::launchOn(const Hip &library, Device &device,
                          const Problem &problem, HipStream stream,
                          bool *wasReset) {
   Query query(problem, device.traits);
-  Plan ofLoaded;
+  std::optional<Plan> ofLoaded;
   Chosen chosen;
   if (Result result = chooseCompiling(
           library, device, query, &stream,
           [&](const DeviceView &view) -> const Plan * {
             if (!query.onlyLoaded) // a choice to be remembered
               return chooseAgain(view, query);
-            return choose(view, query, ofLoaded) ? &ofLoaded : nullptr;
+            return choose(view, query, ofLoaded.emplace()) ? &*ofLoaded
+                                                           : nullptr;
           },
           chosen);
       !result.ok())
