@@ -71,6 +71,14 @@ struct Launches {
   std::vector<Launch> all;
 };
 
+/// Rows that a workgroup owns, as an expression.
+std::string rowsOf(const Launch &launch) {
+  std::string block = std::to_string(launch.blockRows);
+  const int few = launch.spec->sharesOfBlock;
+  return few ? "(splits <= " + std::to_string(few) + " ? " + block + " : 1)"
+             : block;
+}
+
 Expected<Launches> launchesOf(const KernelRecord &record) {
   const spec::OperationSpec &operation = spec::specOf(record.problem.op);
   Launches launches;
@@ -384,7 +392,7 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
                ? "1"
                : "ceildiv(" + variableOf(launch.spec->rows()) +
                      (launch.spec->splitsKeys ? " * packed_heads" : "") + ", " +
-                     std::to_string(launch.blockRows) + ")",
+                     rowsOf(launch) + ")",
            launch.spec->ownsHeads    ? "1"
            : launch.spec->splitsKeys ? "batch * splits"
                                      : "batch"}},

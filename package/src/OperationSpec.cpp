@@ -105,7 +105,8 @@ constexpr LaunchSpec kAtomic16[] = {
 
 constexpr LaunchSpec kSplit[] = {
     {"share", false, 0, kOut, 2, 2, 1, /*splitsKeys=*/true},
-    {"combine", false, kOut, 0, 0, 0, 0},
+    {"combine", false, kOut, 0, 0, 0, 0, /*splitsKeys=*/false,
+     /*ownsHeads=*/false, /*sharesOfBlock=*/8},
 };
 
 constexpr TensorSpec kSplitTensors[] = {kWorkspace};

@@ -82,10 +82,13 @@ bool packsHeads(const ShareBlocks &blocks, const Problem &problem) {
          divideUp(group * sizes.seqlenQ, blocks.rows) < group;
 }
 
-/// Of a launch with its number; without shares of the keys.
-Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
+/// Of a launch with its number; without shares of the keys, of which there are
+/// `shares`.
+Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number,
+            int64_t shares) {
   const spec::LaunchSpec &kind = *candidate.kinds[number];
   const KernelLaunch &launch = candidate.kernel->launches[number];
+  const int32_t rows = kind.rowsOf(launch.blockRows, shares);
   const Sizes sizes = kind.splitsKeys && packsHeads(candidate, problem)
                           ? packHeads(problem.sizes)
                           : problem.sizes;
@@ -94,9 +97,9 @@ Grid gridOf(const Candidate &candidate, const Problem &problem, size_t number) {
   // As Sequences::find() of the compiler counts them.
   if (problem.packsGrid(kind.rows()) && !candidate.algorithm->splitsKeys())
     return {{sizes.of(kind.heads()),
-             sizes.packed(kind.rows()) / launch.blockRows + sizes.batch, 1}};
-  return {{sizes.of(kind.heads()),
-           divideUp(sizes.of(kind.rows()), launch.blockRows), sizes.batch}};
+             sizes.packed(kind.rows()) / rows + sizes.batch, 1}};
+  return {{sizes.of(kind.heads()), divideUp(sizes.of(kind.rows()), rows),
+           sizes.batch}};
 }
 
 /// Workgroups of a share.
@@ -283,13 +286,14 @@ bool isNeeded(const Problem &problem, const spec::LaunchSpec &kind,
 
 /// Number, kind, record and grid of each of a candidate's launches that has
 /// something to do.
+/// \param shares  of the keys, where they are split
 template <typename Visit>
 void forEachLaunch(const Candidate &candidate, const Problem &problem,
-                   Visit visit) {
+                   int64_t shares, Visit visit) {
   const std::vector<KernelLaunch> &launches = candidate.kernel->launches;
   for (size_t i = 0; i != launches.size(); ++i) {
     const spec::LaunchSpec &kind = *candidate.kinds[i];
-    const Grid grid = gridOf(candidate, problem, i);
+    const Grid grid = gridOf(candidate, problem, i, shares);
     if (isNeeded(problem, kind, grid))
       visit(uint32_t(i), kind, launches[i], grid);
   }
@@ -464,7 +468,8 @@ Refusal refusalFor(const Candidate &candidate, const Query &query) {
   if (Refusal refusal = refusalOfKind(candidate, problem))
     return refusal;
   Refusal refusal;
-  forEachLaunch(candidate, problem,
+  // Of many shares grids are largest.
+  forEachLaunch(candidate, problem, spec::kMaxSplits,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
                   if (refusal)
@@ -617,7 +622,7 @@ double costOf(const Candidate &candidate, const Problem &problem,
   const int32_t splits = splitsOf(candidate, problem, device);
   double sum = 0;
   forEachLaunch(
-      candidate, problem,
+      candidate, problem, splits,
       [&](uint32_t, const spec::LaunchSpec &kind, const KernelLaunch &launch,
           const Grid &grid) {
         if (kind.splitsKeys) {
@@ -705,7 +710,7 @@ bool choose(const DeviceView &view, const Query &query, Plan &plan) {
   plan.provisional = query.onlyLoaded;
   plan.splits = splitsOf(candidate, problem, query.device);
   plan.packsHeads = packsHeads(candidate, problem);
-  forEachLaunch(candidate, problem,
+  forEachLaunch(candidate, problem, plan.splits,
                 [&](uint32_t number, const spec::LaunchSpec &kind,
                     const KernelLaunch &launch, const Grid &grid) {
                   const int64_t shares = kind.splitsKeys ? plan.splits : 1;

@@ -118,11 +118,11 @@ std::string textOf(const Refusal &refusal, const Candidate &candidate,
            " is not wanted; ask for all or none of them";
   case Refusal::TooManyBlocks: {
     const int64_t rows = keys ? sizes.seqlenK : sizes.seqlenQ;
+    const int32_t block = kind->rowsOf(launch.blockRows, spec::kMaxSplits);
     return std::string(keys ? "seqlen_k " : "seqlen_q ") +
            std::to_string(rows) + " makes " +
-           std::to_string((rows + launch.blockRows - 1) / launch.blockRows) +
-           " blocks of " + std::to_string(launch.blockRows) +
-           " rows, more than 65535";
+           std::to_string((rows + block - 1) / block) + " blocks of " +
+           std::to_string(block) + " rows, more than 65535";
   }
   case Refusal::TooManyWorkItems:
     return (keys ? "heads_k " + std::to_string(sizes.headsK)

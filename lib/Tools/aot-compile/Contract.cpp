@@ -150,13 +150,13 @@ static void writeGrid(json::OStream &json, const spec::LaunchSpec &launch,
     json.attribute("x", formatv("{0}{1}", spec::toString(launch.heads()),
                                 launch.splitsKeys ? " / packed_heads" : "")
                             .str());
-    json.attribute("y", launch.ownsHeads
-                            ? "1"
-                            : formatv("ceil({0}{1} / {2})",
-                                      spec::toString(launch.rows()),
-                                      launch.splitsKeys ? " * packed_heads" : "",
-                                      rows)
-                                  .str());
+    std::string blocks =
+        formatv("ceil({0}{1} / {2})", spec::toString(launch.rows()),
+                launch.splitsKeys ? " * packed_heads" : "", rows);
+    if (launch.sharesOfBlock)
+      blocks = formatv("splits <= {0} ? {1} : {2}", launch.sharesOfBlock,
+                       blocks, spec::toString(launch.rows()));
+    json.attribute("y", launch.ownsHeads ? "1" : blocks);
     json.attribute("z", launch.ownsHeads    ? "1"
                         : launch.splitsKeys ? "batch * splits"
                                             : "batch");

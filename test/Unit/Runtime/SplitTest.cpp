@@ -337,6 +337,29 @@ TEST_F(SplitTest, MoreHeadsThanItCanNumberAreRefused) {
                 "2097151"});
 }
 
+TEST_F(SplitTest, RowsOfFewSharesAreCombinedByBlocks) {
+  KernelRecord split = makeSplit();
+  split.launches[1].blockRows = 4;
+  writeAll({split});
+  ContextPtr context = makeContext();
+  const struct {
+    int32_t splits;
+    unsigned blocks;
+  } cases[] = {{2, 9}, {8, 9}, {9, 33}};
+  for (const auto &[splits, blocks] : cases) {
+    Params params = makeShort(33, 4096);
+    params.splits = splits;
+    launch(context.get(), params);
+    EXPECT_EQ(fake.launches.back().grid[1], blocks) << splits;
+  }
+  // Grids may be of one row each.
+  Params params = makeShort(65536, 4096);
+  params.splits = 2;
+  expectStatus(fovea_forward_select(context.get(), &params, 0, nullptr),
+               FOVEA_STATUS_NOT_FOUND,
+               {"65536 blocks of 1 rows, more than 65535"});
+}
+
 TEST_F(SplitTest, LaunchesCarryGridsAndArguments) {
   writeAll({makeSplit()});
   ContextPtr context = makeContext();

@@ -445,10 +445,12 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   SmallVector<StoreLdsOp> stores;
   func.walk([&](DotOp dot) { dots.push_back(dot); });
   func.walk([&](StoreLdsOp store) { stores.push_back(store); });
-  // Of one row a workgroup; the gradient of sinks, which has none, gathers.
+  // Of fewer rows a workgroup than products have; the gradient of sinks, which
+  // has none, gathers.
   const bool loads = func.walk([](LoadOp) { return WalkResult::interrupt(); })
                          .wasInterrupted();
-  sharesColumns = dots.empty() && loads && schedule.getBlockM() == 1;
+  sharesColumns =
+      dots.empty() && loads && schedule.getBlockM() <= kMostCombinedRows;
   // Products that nothing was summed up in before decide how what follows from
   // them lies, in whatever order a loop has them. Those that share waves out
   // otherwise load what they need once more.
@@ -481,8 +483,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   if (scattered.wasInterrupted())
     return failure();
   // What is only reduced, or stored as one value throughout: rows to the lanes
-  // of one wave each.
-  auto loaded = func.walk([&](Operation *op) -> WalkResult {
+  // of one wave each; columns after what is wider, whose rows they may be of.
+  auto assignLoaded = [&](Operation *op, bool isColumn) -> WalkResult {
     Value tile;
     if (auto load = dyn_cast<LoadOp>(op))
       tile = load.getTile();
@@ -492,6 +494,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     if (!tile || layouts.find(tile))
       return success();
     auto type = cast<RankedTensorType>(tile.getType());
+    if ((type.getDimSize(1) == 1) != isColumn)
+      return success();
     // What waves combine, a lane reads 4 columns of a row at once, 16 bytes in
     // f32, so that few rows' columns meet in exchanges of lanes.
     const int bytes = sharesColumns ? 4 : factorBytes;
@@ -509,9 +513,11 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
     const TileLayout ofWave = choose(columns / schedule.getWaves(), 0);
     return layouts.assign(
         tile, inAllWaves(ofWave, layout::Coord{0, ofWave.unit()[1]}));
-  });
-  if (loaded.wasInterrupted())
-    return failure();
+  };
+  for (bool isColumn : {false, true})
+    if (func.walk([&](Operation *op) { return assignLoaded(op, isColumn); })
+            .wasInterrupted())
+      return failure();
   // What is read from LDS to be reduced: each wave reads all of it.
   auto read = func.walk([&](LoadLdsOp load) -> WalkResult {
     if (layouts.find(load.getTile()))

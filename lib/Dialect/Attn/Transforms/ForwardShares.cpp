@@ -131,17 +131,20 @@ Value ShareBuilder::lseWithSink(Value natural, Value log2, const Sink &sink) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// One row of a head: its shares' sums, each times the power of two by which
-/// its reference is below the largest, added up; of many shares so far, in
-/// runs. All that an iteration reads is on its way at once, since of most
-/// launches there is one and little else.
+/// Rows of a head: their shares' sums, each times the power of two by which its
+/// reference is below the largest, added up. Of few shares lanes have a row and
+/// some of its columns in all of them, and nothing is exchanged; of many, which
+/// are of few rows, a workgroup has one row and lanes some of its shares, so
+/// far in runs. All that an iteration reads is on its way at once, since of
+/// most launches there is one and little else.
 class Combine : public ShareBuilder {
 public:
   Combine(ForwardOp op, gpu::GPUFuncOp kernel, const target::TargetInfo &target,
           const KernelArguments &arguments, ScheduleAttr schedule)
       : ShareBuilder(op, kernel, target, arguments), most(schedule.getBlockN()),
-        columns(llvm::alignTo(headDimV, 32)), waves(schedule.getWaves()),
-        lanes(waves * target.waveSize),
+        blockM(schedule.getBlockM()), columns(llvm::alignTo(headDimV, 32)),
+        waves(schedule.getWaves()), lanes(waves * target.waveSize),
+        fewShares(op.getAlgorithm().launches[1].sharesOfBlock),
         raised(raisesProbabilities()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
@@ -156,11 +159,12 @@ private:
     Value max, reference;
   };
 
-  /// [1, shares]: a term.
-  Value load(ShareTerm term, Value terms) {
-    return transpose(LoadOp::create(b, f32Tile(shares, 1), terms,
+  /// [1, count]: a term of shares, or of rows.
+  Value load(ShareTerm term, Value terms, int64_t count) {
+    return transpose(LoadOp::create(b, f32Tile(count, 1), terms,
                                     /*from=*/nullptr, uint32_t(term)));
   }
+  Value load(ShareTerm term, Value terms) { return load(term, terms, shares); }
   /// The same of what has a maximum: the lowest number past the last share.
   /// \param first  of `terms`
   Value loadBounded(ShareTerm term, Value terms, Value first);
@@ -168,10 +172,10 @@ private:
   Value reduce(ReduceKind kind, Value row) {
     return ReduceOp::create(b, f32Tile(1, 1), kind, transpose(row));
   }
-  /// [1, count]: of [1, 1].
-  Value spread(Value one, int64_t count) {
-    auto type = cast<RankedTensorType>(one.getType());
-    return transpose(broadcast(one, type.clone({count, 1})));
+  /// [rows, count]: of [1, rows].
+  Value spread(Value row, int64_t count) {
+    auto type = cast<RankedTensorType>(row.getType());
+    return transpose(broadcast(row, type.clone({count, type.getDimSize(1)})));
   }
   Value isLarge(Value reference) {
     auto type = cast<RankedTensorType>(reference.getType());
@@ -180,6 +184,16 @@ private:
         splat(type, std::numeric_limits<float>::infinity()));
   }
   Value weights(Relative of, Relative all);
+  Value areAtMost(int64_t shares) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sle, arg("splits"),
+                                 i32(int32_t(shares)));
+  }
+  /// Whether there is a share of this number.
+  Value isThere(int64_t share) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, arg("splits"),
+                                 i32(int32_t(share)));
+  }
+  void addRows(int64_t count);
   /// What shares from `first` on add to carried values, in their order; none
   /// are carried to the first.
   SmallVector<Value> addShares(Value first, ValueRange carried);
@@ -193,6 +207,9 @@ private:
   /// All shares, in the first of these ways that has room for them.
   /// \param parts  of an iteration, at once; the last is kInRuns
   SmallVector<Value> addAll(ValueRange inits, ArrayRef<int64_t> parts);
+  void combineRows(int64_t most);
+  void combineRow();
+  void storeRows(ValueRange sums, ValueRange addresses);
   void storeLse(Value total, const std::optional<Sink> &sink, const Rows &lse);
 
   /// Of so many parts of `most` shares the first are done at once, without what
@@ -204,25 +221,29 @@ private:
     const int64_t unit = columns & -columns;
     SmallVector<int64_t> parts;
     for (int64_t count = hasManyShares() ? 16 : 8; count > 0; count /= 2)
-      if (partOf(count) * unit >= lanes * kElementsOfLane)
+      if (partOf(count) * unit >= lanes * kElementsOfLane &&
+          (blockM == 1 || partOf(count) > fewShares))
         parts.push_back(count);
     return parts;
   }
   static constexpr int64_t kElementsOfLane = 4;
+  static constexpr int64_t kFewestOfRows = 4; ///< shares that have code
   static constexpr int64_t kInRuns = 0; ///< as many iterations as it takes
   /// What is carried before these: what they are relative to.
   static constexpr size_t kSums = 2;
   static constexpr size_t kAddresses = 2; ///< addressesOfRow(), behind all sums
   int64_t most;                           ///< shares of an iteration
   int64_t shares = 0;                     ///< of what is being emitted
+  int64_t blockM;                         ///< rows where shares are few
   int64_t columns;                        ///< head_dim_v, padded
   int64_t waves;                          ///< of the workgroup
   int64_t lanes;                          ///< likewise
+  int64_t fewShares;                      ///< most of them
   int raised; ///< as in the kernel that takes the shares
   bool hasSinks;
   bool hasTotals; ///< other than the sums of weights
   Value factor;
-  Relative all;                 ///< [1, 1] of all shares
+  Relative all;                 ///< [1, rows] of all shares
   std::map<int64_t, Value> lds; ///< weights of so many shares
 };
 } // namespace
@@ -238,12 +259,13 @@ Value Combine::loadBounded(ShareTerm term, Value terms, Value first) {
 }
 
 /// By what sums that are relative to `of` are multiplied to be so to `all`,
-/// [1, 1], which is not below.
+/// [1, 1] or of the same rows, which is not below.
 Value Combine::weights(Relative of, Relative all) {
   auto row = cast<RankedTensorType>(of.max.getType());
-  const int64_t count = row.getDimSize(1);
   auto spreadAll = [&](Value one) {
-    return count == 1 ? one : spread(one, count);
+    return cast<RankedTensorType>(one.getType()).getShape() == row.getShape()
+               ? one
+               : spread(one, row.getDimSize(1));
   };
   // A reference that was rounded cancels against itself, one that was not
   // against the maximum.
@@ -320,11 +342,9 @@ SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
   if (parts.size() > 1) {
     const size_t half = hasManyShares() ? parts.size() / 2 : 1;
     const int64_t most = partOf(parts[half - 1]);
-    Value areFew = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
-                                         arg("splits"), i32(int32_t(most)));
     SmallVector<Type> types = llvm::to_vector(inits.getTypes());
     types.append(kAddresses, arg("out").getType());
-    auto either = scf::IfOp::create(b, types, areFew,
+    auto either = scf::IfOp::create(b, types, areAtMost(most),
                                     /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(either.thenBlock());
@@ -352,25 +372,134 @@ SmallVector<Value> Combine::addAll(ValueRange inits, ArrayRef<int64_t> parts) {
 
 void Combine::storeLse(Value total, const std::optional<Sink> &sink,
                        const Rows &lse) {
-  RankedTensorType one = f32Tile(1, 1);
+  auto row = cast<RankedTensorType>(total.getType());
   Value log2 = math::Log2Op::create(b, total); // -inf: no key was seen
-  Value ln2 = splat(one, 0.693147180559945309417f);
+  Value ln2 = splat(row, 0.693147180559945309417f);
   Value usual = fmul(fadd(all.reference, log2), ln2);
   Value scale = softmaxScale();
   Value large =
-      math::FmaOp::create(b, all.max, splat(one, scale),
-                          fmul(fadd(log2, splat(one, float(-raised))), ln2));
+      math::FmaOp::create(b, all.max, splat(row, scale),
+                          fmul(fadd(log2, splat(row, float(-raised))), ln2));
   Value natural = select(isLarge(all.reference), large, usual);
   if (sink)
     natural = lseWithSink(natural, log2, *sink);
-  StoreOp::create(b, natural, view(lse, i32(0), 1, b.getF32Type()));
+  StoreOp::create(b, transpose(natural), view(lse, i32(0), 1, b.getF32Type()));
 }
 
-void Combine::build() {
-  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*schedule=*/nullptr,
-                 /*sharesKeys=*/true);
-  enterSequence(firstRow, /*ownsKeys=*/false);
-  factor = softmaxFactor();
+/// All rows of the block, of at most `count` shares.
+void Combine::addRows(int64_t count) {
+  // Shares of a row follow one another, of those that are not there nothing is
+  // read.
+  auto ofShare = [&](Rows rows, int64_t share, int64_t width, Type type) {
+    rows.offset = i64(i32(int32_t(share * width)));
+    if (share > 0)
+      rows.count = select(isThere(share), rows.count, i32(0));
+    return view(rows, i32(0), width, type);
+  };
+  Rows ofTerms = termsOfShare(i32(0)), ofSums = sumsOfShare(i32(0));
+  settle(ofTerms, firstRow);
+  settle(ofSums, firstRow, sumsType);
+  SmallVector<Relative> own;
+  SmallVector<SmallVector<Value>> summed;
+  Value lowest =
+      splat(f32Tile(1, blockM), std::numeric_limits<float>::lowest());
+  for (int64_t share = 0; share != count; ++share) {
+    Value terms = ofShare(ofTerms, share, kShareTerms, b.getF32Type());
+    auto bounded = [&](ShareTerm term) {
+      Value loaded = load(term, terms, blockM);
+      return share == 0 ? loaded : select(isThere(share), loaded, lowest);
+    };
+    own.push_back({bounded(ShareTerm::Max), bounded(ShareTerm::Reference)});
+    SmallVector<Value> &sums = summed.emplace_back();
+    sums.push_back(load(ShareTerm::Sum, terms, blockM));
+    if (hasTotals)
+      sums.push_back(load(ShareTerm::Total, terms, blockM));
+  }
+  SmallVector<Value> values;
+  for (int64_t share = 0; share != count; ++share)
+    values.push_back(
+        LoadOp::create(b, tile(blockM, columns, sumsType),
+                       ofShare(ofSums, share, headDimV, sumsType)));
+  SmallVector<Value> addresses = addressesOfRow();
+  all = own.front();
+  for (const Relative &of : ArrayRef(own).drop_front())
+    all = {fmax(all.max, of.max), fmax(all.reference, of.reference)};
+  SmallVector<Value> ofShares;
+  for (const Relative &of : own)
+    ofShares.push_back(weights(of, all));
+  if (sumsAreRounded())
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  SmallVector<Value> sums(1 + summed.front().size());
+  auto add = [&](Value &sum, Value weight, Value value) {
+    sum = sum ? math::FmaOp::create(b, weight, value, sum).getResult()
+              : fmul(weight, value);
+  };
+  for (auto [weight, of, value] : llvm::zip_equal(ofShares, summed, values)) {
+    Value turned =
+        spread(sumsAreRounded() ? fmul(weight, of.front()) : weight, columns);
+    if (sumsAreRounded())
+      value = arith::ExtFOp::create(b, f32Tile(blockM, columns), value);
+    add(sums[0], turned, value);
+    for (auto [sum, term] : llvm::zip_equal(llvm::drop_begin(sums), of))
+      add(sum, weight, term);
+  }
+  storeRows(sums, addresses);
+}
+
+/// Divides by the sums and stores the rows.
+/// \param sums       [rows, columns], and [1, rows] of the weights
+/// \param addresses  addressesOfRow()
+void Combine::storeRows(ValueRange sums, ValueRange addresses) {
+  auto type = cast<RankedTensorType>(sums[1].getType());
+  Value zero = splat(type, 0.0f);
+  Value sum = sums[1], factorOfSums = splat(type, 1.0f);
+  std::optional<Sink> sink;
+  if (hasSinks) {
+    sink = sinkBeside(sum, all.max, all.reference, isLarge(all.reference),
+                      f32(float(-raised)));
+    sum = withSink(sum, *sink);
+    factorOfSums = sink->factor;
+  }
+  if (dropout.isThere())
+    factorOfSums = fmul(factorOfSums, splat(type, dropout.scale));
+  Value positive =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
+  Value inverse =
+      select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
+  Value result = fmul(sums[0], spread(inverse, columns));
+  auto settled = [&](Rows rows, Value address) {
+    settleAt(rows, firstRow, address);
+    return rows;
+  };
+  StoreOp::create(b, narrow(result),
+                  view(settled(rowsOf("out", headQ), addresses[0]), i32(0)));
+
+  Value lse = arg("lse");
+  auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(store.thenBlock());
+  Value total = sums.back();
+  storeLse(sink ? withSink(total, *sink) : total, sink,
+           settled(rowValues("lse", headQ), addresses[1]));
+}
+
+/// All rows of the block, of at most `most` shares.
+void Combine::combineRows(int64_t most) {
+  if (most <= kFewestOfRows) {
+    addRows(most);
+    return;
+  }
+  auto either = scf::IfOp::create(b, areAtMost(most / 2),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(either.thenBlock());
+  combineRows(most / 2);
+  b.setInsertionPointToStart(either.elseBlock());
+  addRows(most);
+}
+
+/// One row, of any number of shares.
+void Combine::combineRow() {
   RankedTensorType one = f32Tile(1, 1);
   Value none = splat(one, std::numeric_limits<float>::lowest());
   Value zero = splat(one, 0.0f);
@@ -385,37 +514,29 @@ void Combine::build() {
   parts.push_back(kInRuns);
   SmallVector<Value> sums = addAll(inits, parts);
   all = {sums[0], sums[1]};
-  Value sum = sums[3], factorOfSums = splat(one, 1.0f);
-  std::optional<Sink> sink;
-  if (hasSinks) {
-    sink = sinkBeside(sum, all.max, all.reference, isLarge(all.reference),
-                      f32(float(-raised)));
-    sum = withSink(sum, *sink);
-    factorOfSums = sink->factor;
-  }
-  if (dropout.isThere())
-    factorOfSums = fmul(factorOfSums, splat(one, dropout.scale));
-  Value positive =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, sum, zero);
-  Value inverse =
-      select(positive, arith::DivFOp::create(b, factorOfSums, sum), zero);
-  Value result = fmul(sums[2], spread(inverse, columns));
-  const auto addresses = ArrayRef(sums).take_back(kAddresses);
-  auto row = [&](Rows rows, Value address) {
-    settleAt(rows, firstRow, address);
-    return rows;
-  };
-  StoreOp::create(b, narrow(result),
-                  view(row(rowsOf("out", headQ), addresses[0]), i32(0)));
+  storeRows(ArrayRef(sums).drop_front(kSums).drop_back(kAddresses),
+            ArrayRef(sums).take_back(kAddresses));
+}
 
-  Value lse = arg("lse");
-  auto store = scf::IfOp::create(b, isGiven(b, lse), /*withElseRegion=*/false);
-  {
+void Combine::build() {
+  placeWorkgroup(/*blockM=*/1, /*fromTheEnd=*/false, /*schedule=*/nullptr,
+                 /*sharesKeys=*/true);
+  Value areFew;
+  if (blockM > 1) {
+    areFew = areAtMost(fewShares);
+    firstRow = mul(firstRow, select(areFew, i32(int32_t(blockM)), i32(1)));
+  }
+  enterSequence(firstRow, /*ownsKeys=*/false);
+  factor = softmaxFactor();
+  if (areFew) {
+    auto either = scf::IfOp::create(b, areFew, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(store.thenBlock());
-    Value total = hasTotals ? sums[4] : sums[3];
-    storeLse(sink ? withSink(total, *sink) : total, sink,
-             row(rowValues("lse", headQ), addresses[1]));
+    b.setInsertionPointToStart(either.thenBlock());
+    combineRows(fewShares);
+    b.setInsertionPointToStart(either.elseBlock());
+    combineRow();
+  } else {
+    combineRow();
   }
   finish();
 }

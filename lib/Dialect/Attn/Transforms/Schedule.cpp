@@ -623,6 +623,17 @@ static int64_t combineRegisters(const target::TargetInfo &target,
                           target.waveSize * waves);
 }
 
+/// Rows of a workgroup where shares are few: as many as its lanes hold at 4
+/// columns each. Where all rows are few, so would be workgroups.
+static int32_t combinedRows(const target::TargetInfo &target, int64_t headDim,
+                            ScheduleAttr forward, int32_t waves) {
+  if (hasFewRows(forward))
+    return 1;
+  const int64_t columns = llvm::alignTo(headDim, 32), unit = columns & -columns;
+  return std::clamp<int32_t>(4 * target.waveSize * waves / unit, 1,
+                             kMostCombinedRows);
+}
+
 ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
@@ -648,8 +659,9 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   while (waves > 1 && target::registersPerWave(target, waves) / files < takes)
     waves /= 2;
   return makeSchedule(context, forward.getInst().getName(),
-                      {/*blockM=*/1, shares, /*waves=*/ofRow, /*stages=*/1,
-                       waves, /*valueSplit=*/ofRow},
+                      {combinedRows(target, headDim, forward, ofRow), shares,
+                       /*waves=*/ofRow, /*stages=*/1, waves,
+                       /*valueSplit=*/ofRow},
                       /*rescaleThreshold=*/0);
 }
 
@@ -673,11 +685,12 @@ LogicalResult fovea::attn::checkCombineSchedule(
   if (!lookupMatrixInstr(target, schedule.getInst(), elementType))
     return emitNoMatrixInstr(emitError, target, schedule.getInst(),
                              elementType);
-  if (schedule.getBlockM() != 1 ||
+  if (!llvm::isPowerOf2_64(schedule.getBlockM()) ||
+      schedule.getBlockM() > kMostCombinedRows ||
       schedule.getWaves() != schedule.getValueSplit())
     return emitError() << "waves of the kernel that combines share the columns "
-                          "of a row: block_m must be 1 and value_split waves, "
-                          "found "
+                          "of few rows: block_m must be a power of two to "
+                       << kMostCombinedRows << " and value_split waves, found "
                        << schedule.getBlockM() << ", and "
                        << schedule.getValueSplit() << " of "
                        << schedule.getWaves();

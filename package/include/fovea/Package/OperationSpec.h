@@ -157,7 +157,16 @@ struct LaunchSpec {
   bool splitsKeys = false;
   /// Its workgroups take a head each, with all batches and rows: y and z are 1.
   bool ownsHeads = false;
+  /// Of keys in more shares than these its workgroups own one row each; of no
+  /// more, the rows of a block; 0: of a block always.
+  int sharesOfBlock = 0;
 
+  /// Rows that a workgroup owns.
+  /// \param block   rows of a block
+  /// \param shares  of the keys
+  int32_t rowsOf(int32_t block, int64_t shares) const {
+    return sharesOfBlock && shares > sharesOfBlock ? 1 : block;
+  }
   Extent heads() const { return ownsKeys ? Extent::HeadsK : Extent::HeadsQ; }
   Extent rows() const { return ownsKeys ? Extent::SeqlenK : Extent::SeqlenQ; }
 };

@@ -117,6 +117,9 @@ RowMaxima rowMaximaOf(ForwardOp op, const target::TargetInfo &target);
 /// Whether workgroups own few rows, as they do for one row of a group of heads.
 bool hasFewRows(ScheduleAttr forward);
 
+/// Most rows of a workgroup that combines: fewer than products have.
+inline constexpr int32_t kMostCombinedRows = 8;
+
 /// The schedule of the kernel that combines shares of the keys: waves that share
 /// a row's columns, and as many shares an iteration as they have registers for.
 ScheduleAttr chooseCombineSchedule(mlir::MLIRContext *context,
