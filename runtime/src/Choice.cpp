@@ -589,10 +589,10 @@ ShareCosts shareCostsOf(std::string_view chip) {
          return costs;
        }()},
       {"gfx950",
-       {/*block=*/1.41, /*rows=*/0.499, /*least=*/0.329, /*pair=*/2,
-        /*round=*/8.53, /*streamed=*/2.9, /*cached=*/1.54, /*combine=*/9.81,
-        /*run=*/4.67, /*row=*/1.0 / 1052, /*read=*/1.0 / 3436,
-        /*written=*/1.0 / 2519, /*plainRows=*/256}},
+       {/*block=*/1.67, /*rows=*/0.613, /*least=*/0.034, /*pair=*/1.64,
+        /*round=*/3.55, /*streamed=*/0.867, /*cached=*/0.0354,
+        /*combine=*/6.5, /*run=*/6.1, /*row=*/1.0 / 1383, /*read=*/1.0 / 3968,
+        /*written=*/1.0 / 2242, /*plainRows=*/256}},
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",

@@ -27,17 +27,17 @@ namespace fovea::rt {
 struct ShareCosts {
   /// A block of kReferenceKeys keys: of itself, of kReferenceRows rows, and at
   /// least, however few rows it has.
-  double block = 0.365, rows = 0.428, least = 0.539;
+  double block = 0.365, rows = 0.481, least = 0.489;
   /// What two rounds take at once, on units that have room for two workgroups.
-  double pair = 1.43;
+  double pair = 1.78;
   /// Before and behind the blocks of a further round.
-  double round = 0.175;
+  double round = 1.66;
   /// The same keys from memory and from the caches behind L2, by one unit.
-  double streamed = 1.13, cached = 0.559;
+  double streamed = 0.907, cached = 0.517;
   /// The launch that combines, and each run of shares behind its first.
-  double combine = 3.92, run = 1.46;
+  double combine = 3.93, run = 2.06;
   /// A row: combined, at least, and each share of it read and written.
-  double row = 1.0 / 1901, read = 1.0 / 4651, written = 1.0 / 6897;
+  double row = 1.0 / 3663, read = 1.0 / 15083, written = 1.0 / 8547;
   /// Rows of a block of the compiler's largest kernel that does not split, of
   /// any head dimension, for where none is there to ask.
   int64_t plainRows = 128;
