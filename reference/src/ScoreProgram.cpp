@@ -19,169 +19,266 @@ struct Dual {
   int32_t bits = 0;
 };
 
-/// A line, whose operands are numbers of earlier values.
+/// What a comparison may find; of a predicate, which of these it holds for.
+enum Relation : unsigned {
+  kLess = 1,
+  kEqual = 2,
+  kGreater = 4,
+  kUnordered = 8
+};
+
+struct Predicate {
+  const char *name;
+  unsigned relations;
+  bool isSigned; ///< of integers
+};
+
+constexpr Predicate kOfFloats[] = {
+    {"false", 0, false},
+    {"oeq", kEqual, false},
+    {"ogt", kGreater, false},
+    {"oge", kGreater | kEqual, false},
+    {"olt", kLess, false},
+    {"ole", kLess | kEqual, false},
+    {"one", kLess | kGreater, false},
+    {"ord", kLess | kEqual | kGreater, false},
+    {"ueq", kUnordered | kEqual, false},
+    {"ugt", kUnordered | kGreater, false},
+    {"uge", kUnordered | kGreater | kEqual, false},
+    {"ult", kUnordered | kLess, false},
+    {"ule", kUnordered | kLess | kEqual, false},
+    {"une", kUnordered | kLess | kGreater, false},
+    {"uno", kUnordered, false},
+    {"true", kUnordered | kLess | kEqual | kGreater, false},
+};
+constexpr Predicate kOfIntegers[] = {
+    {"eq", kEqual, true},     {"ne", kLess | kGreater, true},
+    {"slt", kLess, true},     {"sle", kLess | kEqual, true},
+    {"sgt", kGreater, true},  {"sge", kGreater | kEqual, true},
+    {"ult", kLess, false},    {"ule", kLess | kEqual, false},
+    {"ugt", kGreater, false}, {"uge", kGreater | kEqual, false},
+};
+
+template <typename Value>
+unsigned relationOf(Value x, Value y) {
+  return x < y ? kLess : x > y ? kGreater : x == y ? kEqual : kUnordered;
+}
+
+struct Operation;
+
+/// A line, whose operands are numbers of earlier values. Names are looked up
+/// when it is read: a program runs for each element of the scores.
 struct Instruction {
-  std::string name;
+  const Operation *operation = nullptr; ///< null: attn.at
   std::vector<int> operands;
-  std::string predicate;
+  const Predicate *predicate = nullptr;
   double constant = 0;
   int32_t bits = 0;
   int capture = 0; ///< of attn.at
 };
 
+/// An instruction with the values of its operands.
 template <typename Real>
-bool holds(const std::string &predicate, Real x, Real y) {
-  const bool isOrdered = !std::isnan(x) && !std::isnan(y);
-  if (predicate == "true" || predicate == "false")
-    return predicate == "true";
-  if (predicate == "ord" || predicate == "uno")
-    return isOrdered == (predicate == "ord");
-  if (!isOrdered)
-    return predicate[0] == 'u';
-  const std::string kind = predicate.substr(1);
-  return kind == "eq"   ? x == y
-         : kind == "ne" ? x != y
-         : kind == "gt" ? x > y
-         : kind == "ge" ? x >= y
-         : kind == "lt" ? x < y
-                        : x <= y;
-}
+struct Call {
+  const Instruction &op;
+  const std::vector<Dual<Real>> &all;
 
-bool holds(const std::string &predicate, int32_t x, int32_t y) {
-  if (predicate == "eq" || predicate == "ne")
-    return (x == y) == (predicate == "eq");
-  const bool isSigned = predicate[0] == 's';
-  const int64_t a = isSigned ? int64_t(x) : int64_t(uint32_t(x)),
-                b = isSigned ? int64_t(y) : int64_t(uint32_t(y));
-  const std::string kind = predicate.substr(1);
-  return kind == "lt"   ? a < b
-         : kind == "le" ? a <= b
-         : kind == "gt" ? a > b
-                        : a >= b;
-}
-
-template <typename Real>
-Dual<Real> evaluate(const Instruction &op, const std::vector<Dual<Real>> &all,
-                    bool &isKnown) {
-  isKnown = true;
-  auto in = [&](size_t i) -> const Dual<Real> & {
+  const Dual<Real> &operator()(size_t i) const {
     return all[size_t(op.operands[i])];
-  };
-  auto real = [](Real value, Real slope) {
-    return Dual<Real>{value, slope, 0};
-  };
-  auto integer = [](int64_t value) {
-    return Dual<Real>{0, 0, int32_t(uint32_t(value))};
-  };
-  const std::string &name = op.name;
-  if (name == "arith.constant")
-    return {Real(op.constant), 0, op.bits};
-  if (name == "arith.addf")
-    return real(in(0).value + in(1).value, in(0).slope + in(1).slope);
-  if (name == "arith.subf")
-    return real(in(0).value - in(1).value, in(0).slope - in(1).slope);
-  if (name == "arith.mulf")
-    return real(in(0).value * in(1).value,
-                in(0).slope * in(1).value + in(0).value * in(1).slope);
-  if (name == "arith.divf")
-    return real(in(0).value / in(1).value,
-                (in(0).slope - in(0).value / in(1).value * in(1).slope) /
-                    in(1).value);
-  if (name == "arith.negf")
-    return real(-in(0).value, -in(0).slope);
-  if (name == "arith.maximumf" || name == "arith.maxnumf")
-    return in(0).value >= in(1).value ? in(0) : in(1);
-  if (name == "arith.minimumf" || name == "arith.minnumf")
-    return in(0).value <= in(1).value ? in(0) : in(1);
-  if (name == "arith.select")
-    return in(0).bits & 1 ? in(1) : in(2);
-  if (name == "arith.cmpf")
-    return integer(holds(op.predicate, in(0).value, in(1).value));
-  if (name == "arith.cmpi")
-    return integer(holds(op.predicate, in(0).bits, in(1).bits));
-  if (name == "arith.addi")
-    return integer(int64_t(in(0).bits) + in(1).bits);
-  if (name == "arith.subi")
-    return integer(int64_t(in(0).bits) - in(1).bits);
-  if (name == "arith.muli")
-    return integer(int64_t(in(0).bits) * in(1).bits);
-  // What no hardware faults on is no fault here.
-  if (name.compare(0, 9, "arith.div") == 0 && op.operands.size() == 2 &&
-      name != "arith.divf" && in(1).bits == 0)
-    return integer(0);
-  if (name.compare(0, 9, "arith.rem") == 0 && in(1).bits == 0)
-    return integer(in(0).bits);
-  if (name == "arith.divsi")
-    return integer(int64_t(in(0).bits) / in(1).bits);
-  if (name == "arith.divui")
-    return integer(uint32_t(in(0).bits) / uint32_t(in(1).bits));
-  if (name == "arith.remsi")
-    return integer(int64_t(in(0).bits) % in(1).bits);
-  if (name == "arith.remui")
-    return integer(uint32_t(in(0).bits) % uint32_t(in(1).bits));
-  if (name == "arith.maxsi")
-    return integer(std::max(in(0).bits, in(1).bits));
-  if (name == "arith.minsi")
-    return integer(std::min(in(0).bits, in(1).bits));
-  if (name == "arith.maxui")
-    return integer(std::max(uint32_t(in(0).bits), uint32_t(in(1).bits)));
-  if (name == "arith.minui")
-    return integer(std::min(uint32_t(in(0).bits), uint32_t(in(1).bits)));
-  if (name == "arith.shli")
-    return integer(int64_t(uint32_t(in(0).bits) << (in(1).bits & 31)));
-  if (name == "arith.shrsi")
-    return integer(in(0).bits >> (in(1).bits & 31));
-  if (name == "arith.extui")
-    return integer(in(0).bits & 1);
-  if (name == "arith.fptosi")
-    return integer(int64_t(in(0).value));
-  if (name == "arith.andi")
-    return integer(in(0).bits & in(1).bits);
-  if (name == "arith.ori")
-    return integer(in(0).bits | in(1).bits);
-  if (name == "arith.xori")
-    return integer(in(0).bits ^ in(1).bits);
-  if (name == "arith.shrui")
-    return integer(uint32_t(in(0).bits) >> in(1).bits);
-  if (name == "arith.sitofp")
-    return real(Real(in(0).bits), 0);
-  if (name == "arith.uitofp")
-    return real(Real(uint32_t(in(0).bits)), 0);
-  if (name == "math.absf")
-    return in(0).value < 0 ? real(-in(0).value, -in(0).slope) : in(0);
-  if (name == "math.floor")
-    return real(std::floor(in(0).value), 0);
-  if (name == "math.ceil")
-    return real(std::ceil(in(0).value), 0);
-  if (name == "math.trunc")
-    return real(std::trunc(in(0).value), 0);
-  if (name == "math.fma")
-    return real(std::fma(in(0).value, in(1).value, in(2).value),
-                in(0).slope * in(1).value + in(0).value * in(1).slope +
-                    in(2).slope);
-  if (name == "math.exp") {
-    const Real y = std::exp(in(0).value);
-    return real(y, y * in(0).slope);
   }
-  if (name == "math.exp2") {
-    const Real y = std::exp2(in(0).value);
-    return real(y, y * Real(M_LN2) * in(0).slope);
+  uint32_t word(size_t i) const { return uint32_t((*this)(i).bits); }
+  static Dual<Real> real(Real value, Real slope) { return {value, slope, 0}; }
+  static Dual<Real> integer(int64_t value) {
+    return {0, 0, int32_t(uint32_t(value))};
   }
-  if (name == "math.log")
-    return real(std::log(in(0).value), in(0).slope / in(0).value);
-  if (name == "math.log2")
-    return real(std::log2(in(0).value),
-                in(0).slope / in(0).value / Real(M_LN2));
-  if (name == "math.sqrt") {
-    const Real y = std::sqrt(in(0).value);
-    return real(y, in(0).slope / (2 * y));
-  }
-  if (name == "math.tanh") {
-    const Real y = std::tanh(in(0).value);
-    return real(y, (1 - y * y) * in(0).slope);
-  }
-  isKnown = false;
-  return {};
+  Dual<Real> constant() const { return {Real(op.constant), 0, op.bits}; }
+};
+
+struct Operation {
+  template <typename Evaluate>
+  constexpr Operation(const char *name, size_t operands, Evaluate evaluate)
+      : name(name), operands(operands), inF64(evaluate), inF32(evaluate) {}
+
+  Dual<double> evaluate(const Call<double> &in) const { return inF64(in); }
+  Dual<float> evaluate(const Call<float> &in) const { return inF32(in); }
+
+  const char *name;
+  size_t operands;
+
+private:
+  Dual<double> (*inF64)(const Call<double> &);
+  Dual<float> (*inF32)(const Call<float> &);
+};
+
+/// Of integers, what no hardware faults on is no fault here.
+const Operation kOperations[] = {
+    {"arith.constant", 0, [](const auto &in) { return in.constant(); }},
+    {"arith.addf", 2,
+     [](const auto &in) {
+       return in.real(in(0).value + in(1).value, in(0).slope + in(1).slope);
+     }},
+    {"arith.subf", 2,
+     [](const auto &in) {
+       return in.real(in(0).value - in(1).value, in(0).slope - in(1).slope);
+     }},
+    {"arith.mulf", 2,
+     [](const auto &in) {
+       return in.real(in(0).value * in(1).value,
+                      in(0).slope * in(1).value + in(0).value * in(1).slope);
+     }},
+    {"arith.divf", 2,
+     [](const auto &in) {
+       return in.real(in(0).value / in(1).value,
+                      (in(0).slope - in(0).value / in(1).value * in(1).slope) /
+                          in(1).value);
+     }},
+    {"arith.negf", 1,
+     [](const auto &in) { return in.real(-in(0).value, -in(0).slope); }},
+    {"arith.maximumf", 2,
+     [](const auto &in) { return in(0).value >= in(1).value ? in(0) : in(1); }},
+    {"arith.maxnumf", 2,
+     [](const auto &in) { return in(0).value >= in(1).value ? in(0) : in(1); }},
+    {"arith.minimumf", 2,
+     [](const auto &in) { return in(0).value <= in(1).value ? in(0) : in(1); }},
+    {"arith.minnumf", 2,
+     [](const auto &in) { return in(0).value <= in(1).value ? in(0) : in(1); }},
+    {"arith.select", 3,
+     [](const auto &in) { return in(0).bits & 1 ? in(1) : in(2); }},
+    {"arith.cmpf", 2,
+     [](const auto &in) {
+       return in.integer((in.op.predicate->relations &
+                          relationOf(in(0).value, in(1).value)) != 0);
+     }},
+    {"arith.cmpi", 2,
+     [](const auto &in) {
+       return in.integer((in.op.predicate->relations &
+                          (in.op.predicate->isSigned
+                               ? relationOf(in(0).bits, in(1).bits)
+                               : relationOf(in.word(0), in.word(1)))) != 0);
+     }},
+    {"arith.addi", 2,
+     [](const auto &in) {
+       return in.integer(int64_t(in(0).bits) + in(1).bits);
+     }},
+    {"arith.subi", 2,
+     [](const auto &in) {
+       return in.integer(int64_t(in(0).bits) - in(1).bits);
+     }},
+    {"arith.muli", 2,
+     [](const auto &in) {
+       return in.integer(int64_t(in(0).bits) * in(1).bits);
+     }},
+    {"arith.divsi", 2,
+     [](const auto &in) {
+       return in.integer(in(1).bits ? int64_t(in(0).bits) / in(1).bits : 0);
+     }},
+    {"arith.divui", 2,
+     [](const auto &in) {
+       return in.integer(in(1).bits ? in.word(0) / in.word(1) : 0);
+     }},
+    {"arith.remsi", 2,
+     [](const auto &in) {
+       return in.integer(in(1).bits ? int64_t(in(0).bits) % in(1).bits
+                                    : in(0).bits);
+     }},
+    {"arith.remui", 2,
+     [](const auto &in) {
+       return in.integer(in(1).bits ? in.word(0) % in.word(1) : in.word(0));
+     }},
+    {"arith.maxsi", 2,
+     [](const auto &in) {
+       return in.integer(std::max(in(0).bits, in(1).bits));
+     }},
+    {"arith.minsi", 2,
+     [](const auto &in) {
+       return in.integer(std::min(in(0).bits, in(1).bits));
+     }},
+    {"arith.maxui", 2,
+     [](const auto &in) {
+       return in.integer(std::max(in.word(0), in.word(1)));
+     }},
+    {"arith.minui", 2,
+     [](const auto &in) {
+       return in.integer(std::min(in.word(0), in.word(1)));
+     }},
+    {"arith.shli", 2,
+     [](const auto &in) {
+       return in.integer(int64_t(in.word(0) << (in.word(1) & 31)));
+     }},
+    {"arith.shrsi", 2,
+     [](const auto &in) {
+       return in.integer(in(0).bits >> (in.word(1) & 31));
+     }},
+    {"arith.shrui", 2,
+     [](const auto &in) {
+       return in.integer(in.word(0) >> (in.word(1) & 31));
+     }},
+    {"arith.extui", 1,
+     [](const auto &in) { return in.integer(in(0).bits & 1); }},
+    {"arith.fptosi", 1,
+     [](const auto &in) { return in.integer(int64_t(in(0).value)); }},
+    {"arith.andi", 2,
+     [](const auto &in) { return in.integer(in(0).bits & in(1).bits); }},
+    {"arith.ori", 2,
+     [](const auto &in) { return in.integer(in(0).bits | in(1).bits); }},
+    {"arith.xori", 2,
+     [](const auto &in) { return in.integer(in(0).bits ^ in(1).bits); }},
+    {"arith.sitofp", 1, [](const auto &in) { return in.real(in(0).bits, 0); }},
+    {"arith.uitofp", 1, [](const auto &in) { return in.real(in.word(0), 0); }},
+    {"math.absf", 1,
+     [](const auto &in) {
+       return in(0).value < 0 ? in.real(-in(0).value, -in(0).slope) : in(0);
+     }},
+    {"math.floor", 1,
+     [](const auto &in) { return in.real(std::floor(in(0).value), 0); }},
+    {"math.ceil", 1,
+     [](const auto &in) { return in.real(std::ceil(in(0).value), 0); }},
+    {"math.trunc", 1,
+     [](const auto &in) { return in.real(std::trunc(in(0).value), 0); }},
+    {"math.fma", 3,
+     [](const auto &in) {
+       return in.real(std::fma(in(0).value, in(1).value, in(2).value),
+                      in(0).slope * in(1).value + in(0).value * in(1).slope +
+                          in(2).slope);
+     }},
+    {"math.exp", 1,
+     [](const auto &in) {
+       const auto y = std::exp(in(0).value);
+       return in.real(y, y * in(0).slope);
+     }},
+    {"math.exp2", 1,
+     [](const auto &in) {
+       const auto y = std::exp2(in(0).value);
+       return in.real(y, y * decltype(y)(M_LN2) * in(0).slope);
+     }},
+    {"math.log", 1,
+     [](const auto &in) {
+       return in.real(std::log(in(0).value), in(0).slope / in(0).value);
+     }},
+    {"math.log2", 1,
+     [](const auto &in) {
+       return in.real(std::log2(in(0).value),
+                      in(0).slope / in(0).value / decltype(in(0).value)(M_LN2));
+     }},
+    {"math.sqrt", 1,
+     [](const auto &in) {
+       const auto y = std::sqrt(in(0).value);
+       return in.real(y, in(0).slope / (2 * y));
+     }},
+    {"math.tanh", 1,
+     [](const auto &in) {
+       const auto y = std::tanh(in(0).value);
+       return in.real(y, (1 - y * y) * in(0).slope);
+     }},
+};
+
+/// The row of a table with this name; null: there is none.
+template <typename Row, size_t size>
+const Row *findRow(const Row (&rows)[size], const std::string &name) {
+  const Row *row =
+      std::find_if(std::begin(rows), std::end(rows),
+                   [&](const Row &row) { return row.name == name; });
+  return row == std::end(rows) ? nullptr : row;
 }
 
 constexpr const char *kArguments[] = {"x",   "batch",    "head",    "query",
@@ -243,9 +340,8 @@ private:
     }
     std::vector<int64_t> indices;
     for (const Instruction &op : instructions) {
-      if (op.name != "attn.at") {
-        bool isKnown;
-        all.push_back(evaluate(op, all, isKnown));
+      if (op.operation) {
+        all.push_back(op.operation->evaluate(Call<Real>{op, all}));
         continue;
       }
       indices.clear();
@@ -282,23 +378,6 @@ std::vector<std::string> wordsOf(const std::string &line) {
   return words;
 }
 
-/// Of any op that is known here.
-size_t operandsOf(const std::string &name) {
-  constexpr const char *kOfOne[] = {
-      "arith.negf",   "arith.extui", "arith.fptosi", "arith.sitofp",
-      "arith.uitofp", "math.absf",   "math.floor",   "math.ceil",
-      "math.trunc",   "math.exp",    "math.exp2",    "math.log",
-      "math.log2",    "math.sqrt",   "math.tanh"};
-  if (name == "arith.constant")
-    return 0;
-  if (name == "arith.select" || name == "math.fma")
-    return 3;
-  return std::find(std::begin(kOfOne), std::end(kOfOne), name) !=
-                 std::end(kOfOne)
-             ? 1
-             : 2;
-}
-
 /// "%3 = arith.cmpi eq %1, x : i1", or "yield %3", or "yield %3 seen %4".
 std::string Program::readLine(const std::string &line) {
   std::vector<std::string> words = wordsOf(line);
@@ -315,10 +394,14 @@ std::string Program::readLine(const std::string &line) {
   if (words.size() < 5 || words[1] != "=" || words[words.size() - 2] != ":")
     return "it is none of a score program";
   Instruction op;
-  op.name = words[2];
+  const std::string &name = words[2];
+  const bool reads = name == "attn.at";
+  op.operation = findRow(kOperations, name);
+  if (!op.operation && !reads)
+    return name + " is not known here";
   const std::string type = words.back();
   size_t next = 3, end = words.size() - 2;
-  if (op.name == "arith.constant") {
+  if (name == "arith.constant") {
     const bool isFloat = type == "f32";
     char *stop = nullptr;
     const long long bits = std::strtoll(words[next].c_str(), &stop, 0);
@@ -332,12 +415,14 @@ std::string Program::readLine(const std::string &line) {
     }
     next = end;
   }
-  if (op.name == "arith.cmpf" || op.name == "arith.cmpi") {
-    op.predicate = words[next++];
-    if (op.predicate.size() < 2 || next > end)
-      return "'" + op.predicate + "' is no predicate";
+  if (name == "arith.cmpf" || name == "arith.cmpi") {
+    const std::string &predicate = words[next++];
+    op.predicate = name == "arith.cmpf" ? findRow(kOfFloats, predicate)
+                                        : findRow(kOfIntegers, predicate);
+    if (!op.predicate || next > end)
+      return "'" + predicate + "' is no predicate";
   }
-  if (op.name == "attn.at") {
+  if (reads) {
     if (next == end)
       return "it reads nothing";
     op.capture = find(words[next++]) - int(kArgumentCount);
@@ -351,20 +436,9 @@ std::string Program::readLine(const std::string &line) {
       return "no value is named " + words[next];
     op.operands.push_back(operand);
   }
-  if (op.name != "attn.at" && op.operands.size() != operandsOf(op.name))
-    return op.name + " has " + std::to_string(operandsOf(op.name)) +
+  if (!reads && op.operands.size() != op.operation->operands)
+    return name + " has " + std::to_string(op.operation->operands) +
            " operands, found " + std::to_string(op.operands.size());
-  if (op.name != "attn.at") {
-    bool isKnown;
-    Instruction probe = op;
-    probe.predicate = op.name == "arith.cmpf" ? "oeq" : "eq";
-    // Enough operands for any op; values do not matter, but for divisors.
-    probe.operands.resize(3, 0);
-    std::vector<Dual<double>> ones(numbers.size(), Dual<double>{1, 0, 1});
-    (void)evaluate(probe, ones, isKnown);
-    if (!isKnown)
-      return op.name + " is not known here";
-  }
   const int number = int(numbers.size());
   numbers[words[0]] = number;
   instructions.push_back(std::move(op));
