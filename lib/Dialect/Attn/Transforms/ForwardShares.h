@@ -16,8 +16,8 @@ namespace fovea::attn {
 
 /// What is kept of a row and share beside the sums: the columns of its terms.
 enum class ShareTerm {
-  Max,       ///< that exponents are relative to; of no key the lowest number,
-             ///< or, of a program's scores, -inf
+  Max,       ///< that exponents are relative to; of no key, or of scores that
+             ///< are -inf, the lowest number
   Reference, ///< the same times the factor, as rounded; +inf: not rounded
   Sum,       ///< of the weights
   Total,     ///< of the weights before rounding, where that is another

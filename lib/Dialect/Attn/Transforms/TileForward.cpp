@@ -509,7 +509,7 @@ void ForwardTiler::storeShare() {
   auto store = [&](ShareTerm term, Value value) {
     StoreOp::create(b, transpose(value), terms, uint32_t(term));
   };
-  store(ShareTerm::Max, sums.rowMax);
+  store(ShareTerm::Max, bounded(sums.rowMax));
   store(ShareTerm::Reference, reference);
   store(ShareTerm::Sum, sum);
   if (sums.rowTotal)
