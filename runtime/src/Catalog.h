@@ -26,7 +26,7 @@ namespace fovea::rt {
 struct KernelLaunch {
   std::string suffix; ///< as in the package's record; empty: the only launch
   std::string symbol; ///< name in the code object
-  int32_t blockRows;  ///< rows a workgroup owns
+  int32_t blockRows;  ///< rows of a block (LaunchSpec::rowsOf)
   int32_t threads;    ///< work-items of a workgroup
 };
 

@@ -54,14 +54,16 @@ static std::vector<std::string> conditionsOf(const Job &job,
   auto isWritten = [](const spec::TensorSpec &tensor) {
     return tensor.written;
   };
-  // The first blocks to run out of a grid's y are the smallest.
+  // The first blocks to run out of a grid's y are the smallest, of any number
+  // of shares.
   std::optional<int32_t> least[2]; // of queries, of keys
   for (const Launch &launch : job.launches) {
     if (launch.kind->ownsHeads)
       continue;
     std::optional<int32_t> &rows = least[launch.kind->ownsKeys];
-    rows = std::min(rows.value_or(launch.record.blockRows),
-                    launch.record.blockRows);
+    const int32_t own =
+        launch.kind->rowsOf(launch.record.blockRows, spec::kMaxSplits);
+    rows = std::min(rows.value_or(own), own);
   }
   std::string lengths;
   constexpr StringLiteral names[] = {"seqlen_q", "seqlen_k"};

@@ -54,7 +54,7 @@ struct KernelResources {
 /// One of the launches of an operation that takes several, in their order.
 struct LaunchRecord {
   std::string suffix;    ///< what is left of the launch's symbol after "<row>_"
-  int32_t blockRows = 0; ///< rows a workgroup owns, 1 to 256
+  int32_t blockRows = 0; ///< rows of a block (LaunchSpec::rowsOf), 1 to 256
   int32_t threads = 0;   ///< work-items of a workgroup, 1 to 1024
 
   friend bool operator==(const LaunchRecord &a, const LaunchRecord &b) {
