@@ -198,7 +198,10 @@ fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
   params.deterministic = 1;
   fovea_status_t status =
       fovea_backward_select(context, &params, device, &choice.plan);
-  if (status == FOVEA_STATUS_NOT_FOUND && !deterministic) {
+  // INVALID_ARGUMENT: captured, and none of these is loaded.
+  if ((status == FOVEA_STATUS_NOT_FOUND ||
+       status == FOVEA_STATUS_INVALID_ARGUMENT) &&
+      !deterministic) {
     params.deterministic = 0;
     status = fovea_backward_select(context, &params, device, &choice.plan);
   }
