@@ -72,9 +72,8 @@ Catalog::without(std::shared_ptr<const NotMade> kernel) const {
   auto &known = next->notMade;
   known.erase(std::remove_if(known.begin(), known.end(),
                              [&](const auto &each) {
-                               return each->split == kernel->split &&
-                                      each->problem == kernel->problem &&
-                                      each->chip == kernel->chip;
+                               return each->isOf(kernel->chip, kernel->problem,
+                                                 kernel->split);
                              }),
               known.end());
   known.push_back(std::move(kernel));
@@ -93,7 +92,7 @@ const NotMade *Catalog::findNotMade(const std::string &chip,
                                     const ProblemKey &problem,
                                     bool split) const {
   for (const std::shared_ptr<const NotMade> &each : notMade)
-    if (each->split == split && each->problem == problem && each->chip == chip)
+    if (each->isOf(chip, problem, split))
       return each->passes && noCompiler ? noCompiler.get() : each.get();
   return noCompiler.get();
 }

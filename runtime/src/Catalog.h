@@ -78,6 +78,10 @@ public:
   const std::string why;
   const bool passes; ///< it may be made another time
 
+  bool isOf(const std::string &ofChip, const ProblemKey &ofProblem,
+            bool splits) const {
+    return split == splits && problem == ofProblem && chip == ofChip;
+  }
   /// Whether this call is to try again. Takes no lock, since launches ask.
   bool isDue() const {
     uint32_t left = calls.load(std::memory_order_relaxed);
