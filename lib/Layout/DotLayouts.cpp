@@ -224,6 +224,35 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
                     {int32_t(rows / unit[0]), int32_t(columns / unit[1])});
 }
 
+llvm::SmallVector<TileLayout> tradesForLines(const TileLayout &layout,
+                                             int elementBytes) {
+  constexpr int kLineBytes = 128, kQuadBits = 2;
+  TileLayout wide = layout.transposed();
+  while (wide.unit()[0] * elementBytes < kLineBytes) {
+    std::optional<TileLayout> taller = wide.withTallerUnit();
+    if (!taller)
+      break;
+    wide = *taller;
+  }
+  wide = wide.transposed();
+  Bases registers(wide.registers()), lanes(wide.lanes());
+  llvm::SmallVector<TileLayout> trades;
+  int lane = 0;
+  for (Coord &held : registers) {
+    const int bytes = held[1] * elementBytes;
+    if (held[0] != 0 || bytes < kWideBytes || bytes >= kLineBytes)
+      continue;
+    while (lane < kQuadBits && (lanes[lane][0] == 0 || lanes[lane][1] != 0))
+      ++lane;
+    if (lane == kQuadBits)
+      break;
+    std::swap(held, lanes[lane++]);
+    trades.push_back(
+        TileLayout(registers, lanes, Bases(wide.waves()), wide.grid()));
+  }
+  return trades;
+}
+
 WideAccesses wideAccesses(const TileLayout &layout, int maxWidth) {
   llvm::SmallVector<int> wideBits, otherBits;
   llvm::ArrayRef<Coord> registers = layout.registers();

@@ -87,6 +87,13 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
                             int laneBits, int waveBits, bool transposed,
                             int rowBits = 0, int maxColumnBits = 31);
 
+/// The layouts, one after the other, through which lanes trade what they hold
+/// of a tile in the order of memory, [rows, columns], until quads have what
+/// lies in a cache line between them: each differs from the one ahead of it by
+/// a bit of the register number that trades places with one of the lane's.
+llvm::SmallVector<TileLayout> tradesForLines(const TileLayout &layout,
+                                             int elementBytes);
+
 /// The layout, in LDS's orientation, of a tile that is transposed on its way to
 /// the LDS tile of this shape: of the ways to deal it to lanes, the one that
 /// meets the fewest bank conflicts beside the given reads.

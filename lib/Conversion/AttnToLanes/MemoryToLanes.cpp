@@ -155,6 +155,12 @@ public:
           b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
     }
     if (!end.columns) {
+      // Ahead of the column, which the instruction adds: LLVM joins accesses
+      // that differ by it alone.
+      if (guard && at[1] != 0) {
+        result = offsetIf(b, lanes, guard, result);
+        guard = nullptr;
+      }
       if (at[1] != 0)
         result = arith::AddIOp::create(b, result, i32(at[1] * bytes));
       result = late(result, at[1]);

@@ -145,6 +145,7 @@ private:
   /// Layouts in which an LDS tile is written and read, as far as known.
   LogicalResult ldsAccesses(Value lds,
                             SmallVectorImpl<layout::LdsAccess> &accesses);
+  LogicalResult tradeForLines(StoreOp store);
   LogicalResult assignSwizzle(AllocLdsOp alloc);
   LogicalResult applyTypes(gpu::GPUFuncOp func);
 
@@ -318,6 +319,23 @@ LogicalResult AssignLayouts::assignCopy(StoreLdsOp store) {
   return layouts.assign(store.getTile(), layout::chooseTransposedCopyLayout(
                                              ldsShape(store.getLds(), *target),
                                              laneBits, waveBits, reads));
+}
+
+LogicalResult AssignLayouts::tradeForLines(StoreOp store) {
+  Value tile = store.getTile();
+  const TileLayout *layout = layouts.find(tile);
+  if (!store.getLines() || !layout)
+    return success();
+  OpBuilder builder(store);
+  for (const TileLayout &next : layout::tradesForLines(
+           *layout, int(bytesOf(getElementTypeOrSelf(tile.getType()))))) {
+    tile = ConvertLayoutOp::create(builder, store.getLoc(), tile.getType(),
+                                   tile);
+    if (failed(layouts.assign(tile, next)))
+      return failure();
+  }
+  store.getTileMutable().assign(tile);
+  return success();
 }
 
 LogicalResult AssignLayouts::assignSwizzle(AllocLdsOp alloc) {
@@ -531,6 +549,8 @@ LogicalResult AssignLayouts::assign(gpu::GPUFuncOp func) {
   if (read.wasInterrupted())
     return failure();
   auto walked = func.walk([&](Operation *op) -> WalkResult {
+    if (auto store = dyn_cast<StoreOp>(op))
+      return tradeForLines(store);
     if (auto alloc = dyn_cast<AllocLdsOp>(op))
       return assignSwizzle(alloc);
     if (auto copy = dyn_cast<CopyLdsOp>(op))

@@ -499,7 +499,8 @@ void ForwardTiler::storeShare() {
         values, broadcast(inverse, cast<RankedTensorType>(values.getType()))));
   }
   StoreOp::create(b, transpose(values),
-                  view(sumsRows, first, headDimV, sumsType));
+                  view(sumsRows, first, headDimV, sumsType), /*column=*/0,
+                  /*lines=*/true);
   Value exact = splat(row, std::numeric_limits<float>::infinity());
   // Of a row's layout, which what is the same throughout has none of.
   Value reference = beginsBelow

@@ -224,7 +224,8 @@ def Attn_StoreOp : Attn_Op<"store"> {
   let description = [{
     Element (r, c) of the tile goes to row r, column c of the view, with `column`
     to column c + `column`. Elements outside the view are dropped. Each element is
-    written once, also where the layout replicates it.
+    written once, also where the layout replicates it. With `lines` lanes trade
+    elements first, so that an access writes whole lines of caches.
 
     Example:
     ```mlir
@@ -236,9 +237,11 @@ def Attn_StoreOp : Attn_Op<"store"> {
   }];
   let arguments = (ins Attn_Tile:$tile, Arg<Attn_ViewType, "", [MemWrite]>:$view,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
-                                         "0">:$column);
+                                         "0">:$column,
+                       UnitAttr:$lines);
   let assemblyFormat = [{
-    $tile `,` $view (`column` $column^)? attr-dict `:` type($tile) `,` type($view)
+    $tile `,` $view (`column` $column^)? (`lines` $lines^)? attr-dict `:`
+    type($tile) `,` type($view)
   }];
   let hasVerifier = 1;
 }
