@@ -226,7 +226,8 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
 
 llvm::SmallVector<TileLayout> tradesForLines(const TileLayout &layout,
                                              int elementBytes) {
-  constexpr int kLineBytes = 128, kQuadBits = 2;
+  // Bits of a bank's number, of 4 lanes, in a row of DPP.
+  constexpr int kLineBytes = 128, kFirstBit = 2, kLastBit = 3;
   TileLayout wide = layout.transposed();
   while (wide.unit()[0] * elementBytes < kLineBytes) {
     std::optional<TileLayout> taller = wide.withTallerUnit();
@@ -237,14 +238,14 @@ llvm::SmallVector<TileLayout> tradesForLines(const TileLayout &layout,
   wide = wide.transposed();
   Bases registers(wide.registers()), lanes(wide.lanes());
   llvm::SmallVector<TileLayout> trades;
-  int lane = 0;
+  int lane = kFirstBit;
   for (Coord &held : registers) {
     const int bytes = held[1] * elementBytes;
     if (held[0] != 0 || bytes < kWideBytes || bytes >= kLineBytes)
       continue;
-    while (lane < kQuadBits && (lanes[lane][0] == 0 || lanes[lane][1] != 0))
+    while (lane <= kLastBit && (lanes[lane][0] == 0 || lanes[lane][1] != 0))
       ++lane;
-    if (lane == kQuadBits)
+    if (lane > kLastBit)
       break;
     std::swap(held, lanes[lane++]);
     trades.push_back(

@@ -185,8 +185,25 @@ private:
     return results;
   }
 
+  /// What lanes of a row of DPP trade with those so many lanes on: these take
+  /// the other's word where the bit of their number is `odd`.
+  static constexpr uint32_t kTraded[] = {4, 8};
+  Value tradeBanks(ImplicitLocOpBuilder &b, Value own, Value other,
+                   uint32_t distance, bool odd) const {
+    constexpr uint32_t kShiftLeft = 0x100, kShiftRight = 0x110, kRound = 0x120,
+                       kAllRows = 0xf;
+    const bool isHalf = distance == 8;
+    const uint32_t control = (isHalf ? kRound
+                              : odd  ? kShiftRight
+                                     : kShiftLeft) |
+                             distance;
+    const uint32_t banks = isHalf ? (odd ? 0xc : 0x3) : odd ? 0xa : 0x5;
+    return ROCDL::DPPUpdateOp::create(b, b.getI32Type(), own, other, control,
+                                      kAllRows, banks, /*boundCtrl=*/false);
+  }
+
   /// One exchange for each word that lanes of some class have to get, and a
-  /// selection by class.
+  /// selection by class, which is in the exchange where classes are banks.
   SmallVector<Value> moveBetweenLanes(ImplicitLocOpBuilder &b,
                                       ConvertLayoutOp op, ValueRange fragments,
                                       const Conversion &conversion) const {
@@ -224,10 +241,28 @@ private:
                          : Value(arith::SelectOp::create(b, conditions[bit - 1],
                                                          odd, even));
     };
+    const Conversion::Parity first = conversion.parities.front();
+    const bool areBanks = conditions.size() == 1 && first.waves == 0 &&
+                          llvm::is_contained(kTraded, first.lanes);
+    auto trade = [&](int reg) -> Value {
+      if (!areBanks)
+        return nullptr;
+      const Conversion::Move even = conversion.move(reg, 0),
+                             odd = conversion.move(reg, 1);
+      const Conversion::Move &own = even.laneXor ? odd : even,
+                             &other = even.laneXor ? even : odd;
+      if (own.laneXor != 0 || other.laneXor != first.lanes)
+        return nullptr;
+      return tradeBanks(b, source[own.source / perWord],
+                        source[other.source / perWord], first.lanes,
+                        /*odd=*/odd.laneXor != 0);
+    };
     SmallVector<Value> result;
     int registers = int(conversion.moves.size() >> conditions.size());
-    for (int reg = 0; reg < registers; reg += perWord)
-      result.push_back(select(reg, 0, conditions.size()));
+    for (int reg = 0; reg < registers; reg += perWord) {
+      Value traded = trade(reg);
+      result.push_back(traded ? traded : select(reg, 0, conditions.size()));
+    }
     return words.join(result, toType);
   }
 };

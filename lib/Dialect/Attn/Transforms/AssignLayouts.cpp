@@ -329,8 +329,8 @@ LogicalResult AssignLayouts::tradeForLines(StoreOp store) {
   OpBuilder builder(store);
   for (const TileLayout &next : layout::tradesForLines(
            *layout, int(bytesOf(getElementTypeOrSelf(tile.getType()))))) {
-    tile = ConvertLayoutOp::create(builder, store.getLoc(), tile.getType(),
-                                   tile);
+    tile =
+        ConvertLayoutOp::create(builder, store.getLoc(), tile.getType(), tile);
     if (failed(layouts.assign(tile, next)))
       return failure();
   }

@@ -166,11 +166,11 @@ private:
   void take(Step step, KeyBlock block, Mask mask);
   void takePlaces(int iteration, KeyBlock first, Mask mask,
                   llvm::function_ref<bool(int ahead)> includes = nullptr);
-  /// Where a share has few blocks, the wait for the first keys counts. Copies
-  /// that are counted end in their order, and Q must not wait for any.
-  bool queriesFollowKeys() const {
-    return share && pipeline.ahead() > 0 && !pipeline.countsCopies();
-  }
+  void takePlace(const Place &place, int iteration, KeyBlock first, Mask mask);
+  /// Where a share has few blocks, the wait for the first keys counts.
+  bool beginsAtOnce() const { return share && pipeline.ahead() > 0; }
+  void beginShare();
+  bool isBegun(Step step, int iteration) const;
   void loadQueries();
   void receiveQueries();
   void prepareShare();

@@ -284,6 +284,10 @@ void ForwardTiler::take(Step step, KeyBlock block, Mask mask) {
   llvm_unreachable("all steps are listed");
 }
 
+static bool isCopy(Step step) {
+  return step == Step::CopyK || step == Step::CopyV;
+}
+
 /// One iteration.
 /// \param iteration  of those that the loop's body holds, for slots
 /// \param first      the block that is 0 ahead in it
@@ -303,10 +307,11 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
     }
     if (!isLoop && !includes(place.ahead))
       continue;
+    if (!isLoop && isBegun(place.step, iteration))
+      continue;
     // Of what is copied nothing is there before the wait.
     isLdsTouched |=
         pipeline.countsCopies() ? isAwait(place.step) : touchesLds(place.step);
-    current = iteration + place.ahead;
     if (isAwait(place.step)) {
       if (!isLoop && arriving)
         receiveQueries();
@@ -318,15 +323,57 @@ void ForwardTiler::takePlaces(int iteration, KeyBlock first, Mask mask,
         for (bool values : {false, true})
           underWay += pipeline.copiesBehind(i, values, ahead) *
                       copiesOfBlock(values);
+      if (!isLoop)
+        for (const Place &later : pipeline.places.drop_front(i))
+          if (isBegun(later.step, iteration) && includes(later.ahead))
+            underWay += copiesOfBlock(later.step == Step::CopyV);
       waitForCopies(underWay, /*withLds=*/pipeline.isAlone());
       continue;
     }
-    int from = std::max(place.part, 0);
-    int to = place.part >= 0 || isWhole(place.step) ? from + 1 : pipeline.parts;
-    for (part = from; part < to; ++part)
-      take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
-    part = 0;
+    takePlace(place, iteration, first, mask);
   }
+}
+
+/// Whether ahead of the loops beginShare() has done this.
+bool ForwardTiler::isBegun(Step step, int iteration) const {
+  return beginsAtOnce() && iteration < 0 &&
+         (isCopy(step) ||
+          (step == Step::LoadK && iteration == -pipeline.ahead()));
+}
+
+/// A place that is of a block, for those parts that it is about.
+void ForwardTiler::takePlace(const Place &place, int iteration, KeyBlock first,
+                             Mask mask) {
+  current = iteration + place.ahead;
+  int from = std::max(place.part, 0);
+  int to = place.part >= 0 || isWhole(place.step) ? from + 1 : pipeline.parts;
+  for (part = from; part < to; ++part)
+    take(place.step, place.ahead ? after(first, place.ahead) : first, mask);
+  part = 0;
+}
+
+/// Asks for the first keys, for the queries and, where nothing but LDS takes
+/// them, for all others that the loops find, so that memory has work while the
+/// first are on their way.
+void ForwardTiler::beginShare() {
+  bool hasQueries = false;
+  for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration)
+    for (const Place &place : pipeline.places) {
+      if (iteration + place.ahead < 0 || !isBegun(place.step, iteration))
+        continue;
+      takePlace(place, iteration, {i32(iteration), iteration & 1},
+                /*mask=*/nullptr);
+      isLdsTouched |= !pipeline.countsCopies() && touchesLds(place.step);
+      if (std::exchange(hasQueries, true))
+        continue;
+      loadQueries();
+      // The first keys that any wave asks for come before others of all.
+      if (pipeline.countsCopies())
+        meet();
+    }
+  if (pipeline.countsCopies())
+    amdgpu::SchedBarrierOp::create(b, amdgpu::sched_barrier_opt_enum::none);
+  prepareShare();
 }
 
 /// Behind the copies that go with them, which do not wait for them.
@@ -418,6 +465,8 @@ void ForwardTiler::prepareShare() {
 
 /// What is ahead of the first iteration: blocks from 0 on.
 void ForwardTiler::prologue() {
+  if (beginsAtOnce())
+    beginShare();
   // Values of the block before the first are read from LDS.
   if (pipeline.countsCopies() || pipeline.isAlone()) {
     // Turned as what follows is, or LDS would be laid out for both ways.
@@ -430,10 +479,6 @@ void ForwardTiler::prologue() {
   for (int iteration = -pipeline.ahead(); iteration < 0; ++iteration) {
     takePlaces(iteration, {i32(iteration), iteration & 1}, /*mask=*/nullptr,
                [&](int ahead) { return iteration + ahead >= 0; });
-    if (queriesFollowKeys() && iteration == -pipeline.ahead()) {
-      loadQueries();
-      prepareShare();
-    }
   }
   if (isStaggered()) {
     barrierOf(/*late=*/true);
@@ -594,7 +639,7 @@ void ForwardTiler::build() {
   if (raised != 0) // a constant would take a vector register
     zeroReference = opaque(zeroReference);
 
-  if (!queriesFollowKeys())
+  if (!beginsAtOnce())
     loadQueries();
 
   sums.rowMax = splat(f32Tile(1, tiles.blockM), noMaximum());
