@@ -176,6 +176,9 @@ gpu.func @apart(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {a
 #turned = #attn.layout<reg = [[0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 1]], wave = [[0, 0]], grid = [1, 1]>
 #bywave = #attn.layout<reg = [[0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [[0, 1]], grid = [1, 1]>
 
+#rowsof4 = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [[0, 0]], grid = [1, 1]>
+#banks = #attn.layout<reg = [[0, 1], [4, 0]], lane = [[1, 0], [2, 0], [0, 2], [8, 0], [16, 0], [0, 0]], wave = [[0, 0]], grid = [1, 1]>
+
 gpu.module @chip_without_exchanges attributes {attn.target = #attn.target<"gfx942">} {
 // CHECK-LABEL: gpu.func @through_lds(
 // CHECK-COUNT-2: rocdl.ds_bpermute
@@ -187,6 +190,21 @@ gpu.func @through_lds(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attribu
   %t = attn.load %view : !attn.view<4 x f32> -> tensor<32x4xf32, #from>
   %m = attn.convert_layout %t : tensor<32x4xf32, #from> -> tensor<32x4xf32, #turned>
   attn.store %m, %view : tensor<32x4xf32, #turned>, !attn.view<4 x f32>
+  gpu.return
+}
+
+// Banks of a row that trade words: those that get one name it, and keep the
+// others. 0x104 shifts left by 4 lanes, 0x114 right.
+// CHECK-LABEL: gpu.func @between_banks(
+// CHECK-DAG:     rocdl.update.dpp {{.*}}with 276, 15, 10, false
+// CHECK-DAG:     rocdl.update.dpp {{.*}}with 260, 15, 5, false
+// CHECK-NOT:     rocdl.ds_bpermute
+// CHECK:         gpu.return
+gpu.func @between_banks(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<4 x f32>
+  %t = attn.load %view : !attn.view<4 x f32> -> tensor<32x4xf32, #rowsof4>
+  %m = attn.convert_layout %t : tensor<32x4xf32, #rowsof4> -> tensor<32x4xf32, #banks>
+  attn.store %m, %view : tensor<32x4xf32, #banks>, !attn.view<4 x f32>
   gpu.return
 }
 
