@@ -15,6 +15,7 @@
 
 #include "Explain.h"
 #include "HipApi.h"
+#include "LaunchCache.h"
 #include "Log.h"
 #include "OnDemand.h"
 
@@ -60,6 +61,22 @@ struct Device {
   std::deque<LoadedKernel> loaded;
 };
 
+/// What HIP refused of a plan's launches.
+struct FailedLaunch {
+  HipError error = 0; ///< 0: nothing
+  const Plan *plan = nullptr;
+  const LoadedKernel *functions = nullptr;
+  const PlannedLaunch *launch = nullptr; ///< of the plan
+};
+
+/// How far launchAgain() came: what HIP has said is not asked once more.
+struct Attempt {
+  bool hasDevice = false;
+  HipError deviceError = 0;
+  int32_t device = -1; ///< the current one
+  FailedLaunch failed;
+};
+
 /// The opened HIP library and its devices. Not changed once made, but for what
 /// Device's own locks guard and devices that could not be read at first.
 struct Hip {
@@ -98,7 +115,14 @@ public:
   /// Launches all kernels of a problem that is not empty and whose addresses
   /// have been checked, each with the same argument segment. None is launched
   /// before all are loaded.
-  Result launch(Problem &problem, HipStream stream);
+  /// \param call  of the problem; the launch is remembered with it
+  /// \param before  what launchAgain() did
+  Result launch(Problem &problem, const Call &call, HipStream stream,
+                const Attempt &before);
+  /// The same of a call that is like one that the thread has launched on the
+  /// device before, if it has (LaunchCache.h). False: nothing was launched, or
+  /// HIP failed, and launch() is to go on.
+  bool launchAgain(const Call &call, HipStream stream, Attempt &attempt);
 
   /// Whether kernels that are missing are compiled.
   bool compiles() const { return onDemand.mode() != OnDemand::Mode::Never; }
@@ -141,7 +165,16 @@ private:
   /// \param wasReset  becomes true where it has been reset, which took the
   ///   kernel, and nothing is launched; null: that is a failure
   Result launchOn(const Hip &library, Device &device, const Problem &problem,
-                  HipStream stream, bool *wasReset);
+                  const Call &call, HipStream stream, bool *wasReset);
+  /// Launches a plan's kernels, one after the other until one fails.
+  static FailedLaunch enqueue(const HipApi &api, const Plan &plan,
+                              const LoadedKernel &functions, void *arguments,
+                              size_t argumentBytes, HipStream stream);
+  /// Says why a launch failed, or forgets what a reset has taken.
+  /// \param wasReset  as of launchOn()
+  Result explainFailure(const Hip &library, Device &device,
+                        const Problem &problem, const FailedLaunch &failed,
+                        bool *wasReset);
   /// Compiles a kernel that a problem lacks.
   Result compileFor(const Device &device, const Problem &problem,
                     Missing missing, Failure &failure);

@@ -268,14 +268,20 @@ Result readVarlen(const fovea_group_t *group, Problem &problem,
   if (given.reserved != 0)
     return invalid("varlen.reserved is " + std::to_string(given.reserved) +
                    "; set the structure to zero before filling it");
-  for (fovea_sequences_t *side : {&given.q, &given.k})
-    if (side->layout == FOVEA_ROWS_PACKED && !side->starts)
-      side->starts = side->lengths;
+  bool startsAreSums[2] = {};
+  for (size_t i = 0; i != 2; ++i) {
+    fovea_sequences_t &side = i == 0 ? given.q : given.k;
+    startsAreSums[i] = side.layout == FOVEA_ROWS_PACKED && !side.starts;
+    if (startsAreSums[i])
+      side.starts = side.lengths;
+  }
   arguments.setTensors(&given);
   for (size_t i = 0; i != 2; ++i) {
     const bool isCumulative =
         (i == 0 ? given.q : given.k).kind == FOVEA_LENGTHS_CUMULATIVE;
     arguments.tensor(i).rowElements += isCumulative;
+    if (startsAreSums[i])
+      arguments.tensor(2 + i).place = arguments.tensor(i).place;
   }
   problem.lengthsDiffer = true;
   problem.queriesDiffer = given.q.lengths || given.q.starts;
@@ -344,11 +350,14 @@ Result readDropout(const fovea_group_t *group, Problem &problem,
   arguments.set(0, thresholdOf(given.p));
   arguments.set(1, given.p == 1 ? 0.0f : 1 / (1 - given.p));
   arguments.set(2, given.word_order);
-  arguments.set(3, given.seed_value);
-  arguments.set(4, given.offset_value);
+  arguments.setVarying(3, given.seed_value);
+  arguments.setVarying(4, given.offset_value);
   problem.headsDiffer = true;
   return Result();
 }
+constexpr VaryingField kDropoutVarying[] = {
+    {offsetof(fovea_dropout_t, seed_value), 3},
+    {offsetof(fovea_dropout_t, offset_value), 4}};
 constexpr fovea_dropout_t kNoDropout = {
     {sizeof(fovea_dropout_t), FOVEA_GROUP_DROPOUT, nullptr},
     0,
@@ -394,7 +403,8 @@ constexpr GroupReader kReaders[] = {
     {FOVEA_GROUP_VARLEN, "FOVEA_GROUP_VARLEN", "varlen", readVarlen,
      &kNoVarlen.header, params::kVarlenTensors, /*shapesTensors=*/true},
     {FOVEA_GROUP_DROPOUT, "FOVEA_GROUP_DROPOUT", "dropout", readDropout,
-     &kNoDropout.header, params::kDropoutTensors},
+     &kNoDropout.header, params::kDropoutTensors, /*shapesTensors=*/false,
+     kDropoutVarying},
     {FOVEA_GROUP_HEAD_DIMS,
      "FOVEA_GROUP_HEAD_DIMS",
      "head_dims",

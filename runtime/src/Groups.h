@@ -36,12 +36,20 @@ uint64_t argumentBits(spec::ArgKind kind, T value) {
 
 class GroupArguments;
 
+/// A field of 64 bits that may be another at each launch, such as a seed.
+struct VaryingField {
+  size_t offset; ///< in the structure
+  size_t scalar; ///< of the group's row, which is filled with it as it is
+};
+
 struct GroupReader {
   uint32_t group;     ///< FOVEA_GROUP_...
   const char *symbol; ///< the same for messages
   const char *name;   ///< of the row in spec::featureGroups()
   /// Checks the structure that begins with `group`, of whatever version, and
-  /// sets the arguments. Sizes of the problem have been checked.
+  /// sets the arguments. Sizes of the problem have been checked. What it does
+  /// may depend on which of the tensors' addresses are null or equal, and on no
+  /// more of them (LaunchCache.h).
   Result (*read)(const fovea_group_t *group, Problem &problem,
                  GroupArguments &arguments);
   /// A whole structure that leaves results as they are without it, for tests.
@@ -50,7 +58,19 @@ struct GroupReader {
   spec::Rows<params::TensorField> tensors = {};
   /// It says how the tensors of others lie, and is read before them.
   bool shapesTensors = false;
+  /// What goes into an argument and decides nothing.
+  spec::Rows<VaryingField> varying = {};
 };
+
+/// A reader and the numbers of what is its group's.
+struct ReaderRow {
+  const GroupReader *reader;
+  size_t row;         ///< in spec::featureGroups()
+  size_t firstTensor; ///< among those of all feature groups
+  size_t firstScalar; ///< likewise
+};
+/// By FOVEA_GROUP_...; null: there is none.
+const ReaderRow *findReader(uint32_t group);
 
 /// The arguments of one group of a problem: neutral scalars and no tensors
 /// before they are set.
@@ -66,6 +86,11 @@ public:
   void set(size_t index, T value) {
     bits[index] = argumentBits(specs.scalars[index].kind, value);
   }
+  /// The same of one that GroupReader::varying has.
+  void setVarying(size_t index, uint64_t value) {
+    bits[index] = value;
+    problem.varies |= 1u << (bits + index - problem.features.data());
+  }
   /// Takes all tensors from a structure of this version. Addresses and strides
   /// are checked with those of the base group. An output is wanted unless
   /// address and strides are all zero.
@@ -78,7 +103,9 @@ public:
         if (!tensor.unwanted && tensor.hasElements())
           problem.wanted |= spec.output;
       }
-      problem.tensors[spec::numberOf(problem.key.op, spec)] = tensor;
+      const size_t number = spec::numberOf(problem.key.op, spec);
+      tensor.place = uint8_t(number);
+      problem.tensors[number] = tensor;
     }
   }
 

@@ -297,9 +297,14 @@ Result HipApi::nonsense(const std::string &what, const char *call,
 }
 
 Result HipApi::currentDevice(int32_t &number) const {
-  const char *what = "the current device";
   number = -1;
-  if (HipError error = hipGetDevice(&number))
+  const HipError error = hipGetDevice(&number);
+  return checkCurrent(error, number);
+}
+
+Result HipApi::checkCurrent(HipError error, int32_t number) const {
+  const char *what = "the current device";
+  if (error)
     return failure(what, "hipGetDevice", error);
   if (number < 0 || number >= deviceCount)
     return nonsense(what, "hipGetDevice",

@@ -107,6 +107,8 @@ struct HipApi {
 
   /// The calling thread's current device, which is one of the library's.
   Result currentDevice(int32_t &number) const;
+  /// The same of what hipGetDevice has returned and given.
+  Result checkCurrent(HipError error, int32_t number) const;
 
   /// Chip and number of compute units of a device. HIP_ERROR, or INCOMPATIBLE
   /// where the library's hipDeviceProp_t is none that is known.

@@ -437,25 +437,85 @@ Result Context::explain(Problem &problem, int32_t number,
              : notServed(*chosen.view, query, chosen.compiled);
 }
 
-Result Context::launch(Problem &problem, HipStream stream) {
+FailedLaunch Context::enqueue(const HipApi &api, const Plan &plan,
+                              const LoadedKernel &functions, void *arguments,
+                              size_t argumentBytes, HipStream stream) {
+  void *extra[] = {
+      reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,
+      reinterpret_cast<void *>(kHipLaunchParamBufferSize), &argumentBytes,
+      reinterpret_cast<void *>(kHipLaunchParamEnd)};
+  for (uint32_t i = 0; i != plan.launchCount; ++i) {
+    const PlannedLaunch &launch = plan.launches[i];
+    if (HipError error = api.hipModuleLaunchKernel(
+            functions.functions[launch.number], launch.grid[0], launch.grid[1],
+            launch.grid[2], launch.threads, 1, 1, 0, stream, nullptr, extra))
+      return {error, &plan, &functions, &launch};
+  }
+  return {};
+}
+
+bool Context::launchAgain(const Call &call, HipStream stream,
+                          Attempt &attempt) {
+  Hip *library = hipReady.load(std::memory_order_acquire);
+  if (!call.isKnown() || !library)
+    return false;
+  CachedLaunch *launch =
+      LaunchCache::ofThread().find(call, [&]() -> const DeviceView * {
+        attempt.hasDevice = true;
+        attempt.deviceError = library->api.hipGetDevice(&attempt.device);
+        if (attempt.deviceError != 0 ||
+            uint32_t(attempt.device) >= library->devices.size())
+          return nullptr;
+        const DeviceView *view =
+            library->devices[size_t(attempt.device)].view.load(
+                std::memory_order_acquire);
+        return view && view->generation() ==
+                           generation.load(std::memory_order_acquire)
+                   ? view
+                   : nullptr;
+      });
+  if (!launch)
+    return false;
+  const LoadedKernel *functions =
+      launch->plan.candidate->slot->loaded.load(std::memory_order_acquire);
+  if (!functions || !LaunchCache::fill(*launch, call))
+    return false;
+  attempt.failed = enqueue(library->api, launch->plan, *functions,
+                           launch->arguments, launch->argumentBytes, stream);
+  return attempt.failed.error == 0;
+}
+
+Result Context::launch(Problem &problem, const Call &call, HipStream stream,
+                       const Attempt &before) {
   Hip *library;
   Device *found;
-  if (Result result = device(-1, library, found); !result.ok())
+  int32_t number = -1;
+  if (before.hasDevice) {
+    number = before.device;
+    if (Result result = hipReady.load(std::memory_order_acquire)
+                            ->api.checkCurrent(before.deviceError, number);
+        !result.ok())
+      return result;
+  }
+  if (Result result = device(number, library, found); !result.ok())
     return result;
   if (problem.score.program)
     if (Result result = bindProgram(*found, problem, /*isLaunch=*/true);
         !result.ok())
       return result;
   bool wasReset = false;
-  Result result = launchOn(*library, *found, problem, stream, &wasReset);
+  Result result =
+      before.failed.error
+          ? explainFailure(*library, *found, problem, before.failed, &wasReset)
+          : launchOn(*library, *found, problem, call, stream, &wasReset);
   if (wasReset)
-    return launchOn(*library, *found, problem, stream, nullptr);
+    return launchOn(*library, *found, problem, call, stream, nullptr);
   return result;
 }
 
 Result Context::launchOn(const Hip &library, Device &device,
-                         const Problem &problem, HipStream stream,
-                         bool *wasReset) {
+                         const Problem &problem, const Call &call,
+                         HipStream stream, bool *wasReset) {
   Query query(problem, device.traits);
   std::optional<Plan> ofLoaded;
   Chosen chosen;
@@ -476,43 +536,45 @@ Result Context::launchOn(const Hip &library, Device &device,
   if (plan.workspaceBytes > 0)
     if (Result result = checkWorkspace(problem, plan); !result.ok())
       return result;
-  if (log.wants(LogLevel::Dispatch))
+  const bool isLogged = log.wants(LogLevel::Dispatch);
+  if (isLogged)
     logChoice(*chosen.view, device, query, plan);
   const Candidate &candidate = *plan.candidate;
   alignas(8) unsigned char arguments[spec::kMaxArgumentBytes] = {};
   fillArguments(problem, plan.splits, plan.packsHeads, candidate.arguments,
                 arguments);
-  size_t argumentBytes = candidate.argumentBytes;
-  void *extra[] = {
-      reinterpret_cast<void *>(kHipLaunchParamBufferPointer), arguments,
-      reinterpret_cast<void *>(kHipLaunchParamBufferSize), &argumentBytes,
-      reinterpret_cast<void *>(kHipLaunchParamEnd)};
   const LoadedKernel *functions =
       candidate.slot->loaded.load(std::memory_order_acquire);
   if (!functions)
     if (Result result = load(library, device, candidate, functions);
         !result.ok())
       return result;
-  for (uint32_t i = 0; i != plan.launchCount; ++i) {
-    const PlannedLaunch &launch = plan.launches[i];
-    const HipError error = library.api.hipModuleLaunchKernel(
-        functions->functions[launch.number], launch.grid[0], launch.grid[1],
-        launch.grid[2], launch.threads, 1, 1, 0, stream, nullptr, extra);
-    if (error == 0)
-      continue;
-    // hipDeviceReset, the way out of a fault, takes the modules with it, and
-    // what was launched before: all begins again.
-    if (error == kHipErrorInvalidHandle && wasReset) {
-      Result result = forgetModule(library, device, candidate, functions);
-      *wasReset = result.ok();
-      return result;
-    }
-    return library.api.failure(plan.kernel().name() +
-                                   launchName(plan.launch(launch)) + " for " +
-                                   rt::describe(problem),
-                               "hipModuleLaunchKernel", error);
-  }
+  const FailedLaunch failed = enqueue(library.api, plan, *functions, arguments,
+                                      candidate.argumentBytes, stream);
+  if (failed.error)
+    return explainFailure(library, device, problem, failed, wasReset);
+  // What is chosen anew or logged each time is none to be remembered.
+  if (!isLogged && !plan.provisional && plan.missing == Missing::Nothing)
+    LaunchCache::ofThread().keep(call, *chosen.view, problem, plan, arguments);
   return Result();
+}
+
+Result Context::explainFailure(const Hip &library, Device &device,
+                               const Problem &problem,
+                               const FailedLaunch &failed, bool *wasReset) {
+  const Plan &plan = *failed.plan;
+  // hipDeviceReset, the way out of a fault, takes the modules with it, and what
+  // was launched before: all begins again.
+  if (failed.error == kHipErrorInvalidHandle && wasReset) {
+    Result result =
+        forgetModule(library, device, *plan.candidate, failed.functions);
+    *wasReset = result.ok();
+    return result;
+  }
+  return library.api.failure(plan.kernel().name() +
+                                 launchName(plan.launch(*failed.launch)) +
+                                 " for " + rt::describe(problem),
+                             "hipModuleLaunchKernel", failed.error);
 }
 
 void Context::logChoice(const DeviceView &view, const Device &device,

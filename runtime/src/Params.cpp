@@ -14,6 +14,7 @@ TensorParam memoryOf(const spec::TensorSpec &spec, const Problem &problem) {
   TensorParam memory{};
   memory.name = spec.name;
   memory.data = problem.workspace.data;
+  memory.place = kWorkspacePlace;
   memory.unwanted = true; // its bytes are checked when they are known
   return memory;
 }
@@ -36,6 +37,7 @@ Result readTensors(const void *params, Problem &problem) {
       continue;
     }
     TensorParam tensor = readTensor(params, fields[i], spec, problem);
+    tensor.place = uint8_t(i);
     if (spec.output != spec::kNoOutput) {
       // A single output is always wanted.
       const bool described = spec.output == spec::kOut ||

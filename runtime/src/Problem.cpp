@@ -203,19 +203,17 @@ Result readGroup(const fovea_group_t *group, bool shapesTensors,
       return twice("FOVEA_GROUP_SCORE");
     return readScore(group, problem);
   }
-  const spec::Rows<GroupReader> readers = groupReaders();
-  const GroupReader *reader = readers.begin();
-  while (reader != readers.end() && reader->group != group->group)
-    ++reader;
-  if (reader == readers.end())
+  const ReaderRow *found = findReader(group->group);
+  if (!found)
     return Result(FOVEA_STATUS_INCOMPATIBLE,
                   "groups has group " + std::to_string(group->group) +
                       ", which this version of libfovea (" +
                       std::to_string(FOVEA_VERSION) +
                       ") does not know; update it, or leave the group out");
+  const GroupReader *reader = found->reader;
   if (reader->shapesTensors != shapesTensors)
     return Result();
-  const size_t row = size_t(spec::findGroup(reader->name));
+  const size_t row = found->row;
   // The key's version may be 0 all the same: what changes nothing.
   if (given >> row & 1)
     return twice(reader->symbol);
@@ -362,6 +360,22 @@ Result checkShape(const Sizes &p, uint32_t reserved) {
 }
 
 } // namespace
+
+const ReaderRow *findReader(uint32_t group) {
+  static const std::vector<ReaderRow> rows = [] {
+    std::vector<ReaderRow> all;
+    for (const GroupReader &reader : groupReaders()) {
+      const size_t row = size_t(spec::findGroup(reader.name));
+      all.push_back(
+          {&reader, row, spec::firstTensorOf(row), spec::firstScalarOf(row)});
+    }
+    return all;
+  }();
+  for (const ReaderRow &row : rows)
+    if (row.reader->group == group)
+      return &row;
+  return nullptr;
+}
 
 Result readSizes(OpKind op, const Sizes &sizes, const CommonParams &common,
                  Problem &problem) {

@@ -69,6 +69,13 @@ struct Workspace {
   uint64_t bytes = 0;
 };
 
+/// Places of what a call may give anew each time, whatever it is launched for:
+/// the addresses of tensors by spec::numberOf(), that of the workspace, and
+/// scalars of feature groups by their number among those of all.
+inline constexpr size_t kWorkspacePlace = spec::kMaxTensors,
+                        kFirstScalarPlace = kWorkspacePlace + 1,
+                        kPlaces = kFirstScalarPlace + spec::kMaxFeatureScalars;
+
 /// A tensor among the parameters, as the checks see it.
 struct TensorParam {
   const char *name;
@@ -87,6 +94,7 @@ struct TensorParam {
   bool hasWords = false, isOfV = false;
   /// They have no whole word of their own to end with, after checkStrides().
   bool lacksWords = false;
+  uint8_t place = 0; ///< of its address
   /// Elements from the first to one past the last, after checkStrides().
   int64_t extent = 0;
 
@@ -135,6 +143,8 @@ struct Problem {
   /// Scalars of all feature groups as bits of their arguments, from the lowest
   /// one on; neutral of those that the caller did not give.
   std::array<uint64_t, spec::kMaxFeatureScalars> features;
+  uint32_t varies = 0; ///< those that have a place, as bits
+  static_assert(spec::kMaxFeatureScalars <= 32);
   /// Of a score program and what it reads, as the caller gave it; `program` is
   /// null without one. The key has its digest once the packages are known.
   fovea_score_t score{};

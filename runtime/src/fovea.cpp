@@ -139,9 +139,10 @@ Result explain(Context &context, const Params *params, int32_t device,
   });
 }
 
-/// The body of a launching function.
+/// Launches what launchAgain() did not.
 template <typename Params>
-Result launch(Context &context, const Params *params, void *stream) {
+Result launchAnew(Context &context, const Params *params, const Call &given,
+                  void *stream, const Attempt &before) {
   Problem problem;
   if (Result result = readProblem(context, params, problem); !result.ok())
     return result;
@@ -149,7 +150,17 @@ Result launch(Context &context, const Params *params, void *stream) {
     return Result();
   if (Result result = checkLaunchAddresses(problem); !result.ok())
     return result;
-  return context.launch(problem, stream);
+  return context.launch(problem, given, stream, before);
+}
+
+/// The body of a launching function.
+template <typename Params>
+Result launch(Context &context, const Params *params, void *stream) {
+  const Call given(params);
+  Attempt attempt;
+  if (context.launchAgain(given, stream, attempt))
+    return Result();
+  return launchAnew(context, params, given, stream, attempt);
 }
 
 } // namespace
