@@ -201,6 +201,13 @@ protected:
 TEST_F(LaunchCacheTest, Forward) {
   store(OpKind::Forward, {});
   changeParams(forward);
+  // Two tensors whose last addresses are none.
+  launch();
+  forward.get().q.data = forward.get().out.data = at(~uintptr_t(0) << 12);
+  expectAsAnew([&] {
+    forward.get().q.data = place(1);
+    forward.get().out.data = place(4);
+  });
 }
 
 TEST_F(LaunchCacheTest, Backward) {
@@ -216,6 +223,24 @@ TEST_F(LaunchCacheTest, VarlenAndDropout) {
   changeGroup(varlen);
   changeGroup(dropout);
   changeParams(forward);
+}
+
+// Grids are of all blocks where sequences begin at the sums of their lengths.
+TEST_F(LaunchCacheTest, SumsThatAreStarts) {
+  store(OpKind::Forward, {"varlen"});
+  forward.get().groups = &varlen.get().header;
+  forward.get().seqlen_q = 2000;
+  auto restore = [&] { varlen.get().q.starts = varlen.get().q.lengths; };
+  restore();
+  good = launchAnew();
+  EXPECT_EQ(launch(), good);
+  varlen.get().q.starts = words(28);
+  expectAsAnew(restore);
+  varlen.get().q.starts = nullptr;
+  expectAsAnew(restore);
+  varlen.get().q.lengths = varlen.get().q.starts = words(29);
+  expectAsAnew(
+      [&] { varlen.get().q.lengths = varlen.get().q.starts = words(20); });
 }
 
 TEST_F(LaunchCacheTest, WindowSinksAndHeadDims) {
