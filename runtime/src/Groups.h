@@ -100,6 +100,7 @@ public:
       TensorParam tensor = readTensor(known, fields[i], spec, problem);
       if (spec.output != spec::kNoOutput) {
         tensor.unwanted = !tensor.isDescribed();
+        problem.describesOutputs |= !tensor.unwanted;
         if (!tensor.unwanted && tensor.hasElements())
           problem.wanted |= spec.output;
       }

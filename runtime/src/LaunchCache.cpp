@@ -149,7 +149,14 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
                        const Problem &problem, const Plan &plan,
                        const unsigned char *arguments) {
   const Candidate &candidate = *plan.candidate;
-  if (!call.isKnown() ||
+  auto isThere = [](const TensorParam &tensor) {
+    return !tensor.unwanted && tensor.data;
+  };
+  // A workspace may be two arguments: of the base group and of the algorithm.
+  const size_t places = size_t(std::count_if(problem.tensors.begin(),
+                                             problem.tensors.end(), isThere)) +
+                        size_t(__builtin_popcount(problem.varies)) + 2;
+  if (!call.isKnown() || places > CachedLaunch::kMostPlaces ||
       candidate.argumentBytes > sizeof(CachedLaunch::arguments))
     return;
   CachedLaunch *known = find(call, [&] { return &view; });
@@ -160,7 +167,7 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
   launch.memoryCount = launch.writtenCount = launch.apartCount =
       launch.patchCount = 0;
   for (const TensorParam &tensor : problem.tensors)
-    if (!tensor.unwanted && tensor.data) {
+    if (isThere(tensor)) {
       const int64_t elements = tensor.hasElements() ? tensor.extent : 0;
       launch.add({uint64_t(elements * tensor.elementBytes),
                   uint16_t(tensor.elementBytes - 1), tensor.place},

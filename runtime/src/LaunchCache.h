@@ -72,14 +72,16 @@ private:
     uint8_t first, second;
     uint64_t distance; ///< of the second from the first
   };
+  /// There is room for so many addresses and scalars of a call.
+  static constexpr size_t kMostPlaces = 28;
   uint64_t view = 0; ///< serial number; 0: nothing is remembered
   uint64_t tag;
   size_t bytes;
   alignas(8) unsigned char rest[Call::kMostBytes];
   uint8_t memoryCount, writtenCount, apartCount, patchCount;
-  std::array<Memory, spec::kMaxTensors + 1> memories; ///< written ones first
+  std::array<Memory, kMostPlaces> memories; ///< written ones first
   std::array<Apart, 4> aparts;
-  std::array<Patch, kPlaces> patches;
+  std::array<Patch, kMostPlaces> patches;
 
   void add(const Memory &memory, bool isWritten) {
     memories[memoryCount++] = memory;
@@ -128,7 +130,7 @@ private:
     return launch.bytes == call.bytes &&
            std::memcmp(launch.rest, call.rest, call.bytes) == 0;
   }
-  std::array<CachedLaunch, 16> launches;
+  std::array<CachedLaunch, 12> launches;
   size_t oldest;
 };
 

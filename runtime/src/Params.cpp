@@ -25,11 +25,7 @@ Result readTensors(const void *params, Problem &problem) {
   const OpKind op = problem.key.op;
   const spec::GroupSpec &base = spec::specOf(op).base;
   const spec::Rows<params::TensorField> fields = params::tensorFieldsOf(op);
-  bool any = false;
-  for (const spec::GroupSpec &group : spec::featureGroups())
-    for (const spec::TensorSpec &spec : group.tensors)
-      any |= spec.output != spec::kNoOutput &&
-             !problem.tensors[spec::numberOf(op, spec)].unwanted;
+  bool any = problem.describesOutputs;
   for (size_t i = 0; i != base.tensors.size(); ++i) {
     const spec::TensorSpec &spec = base.tensors[i];
     if (spec.shape == spec::Shape::Bytes) {

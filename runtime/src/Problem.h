@@ -154,14 +154,15 @@ struct Problem {
   const std::vector<spec::CaptureSpec> *captures = nullptr;
   /// Masks that show the same keys for these lengths, as bits by MaskKind.
   unsigned masks = 0;
-  uint32_t kernel = 0;        ///< id that the caller gave; 0: none
+  uint32_t kernel = 0; ///< id that the caller gave; 0: none
   /// Of the gradients of what the program captures, some add up over places.
   bool sumsCaptures = false;
-  unsigned wanted = 0;        ///< outputs that have elements and were asked for
-  bool deterministic = false; ///< only kernels whose bits never differ
-  bool narrowSums = false;    ///< only kernels that sum dq in 16 bits
-  bool onDemand = false;      ///< only kernels that were compiled on demand
-  bool compiles = false;      ///< those that are missing are compiled
+  unsigned wanted = 0; ///< outputs that have elements and were asked for
+  bool describesOutputs = false; ///< of feature groups, elements or none
+  bool deterministic = false;    ///< only kernels whose bits never differ
+  bool narrowSums = false;       ///< only kernels that sum dq in 16 bits
+  bool onDemand = false;         ///< only kernels that were compiled on demand
+  bool compiles = false;         ///< those that are missing are compiled
   int32_t splits = 0; ///< shares of the keys that are asked for; 0: any number
   /// Some rows of as many elements as Q's, or V's, lack words, so that only
   /// kernels of at most kElementwiseColumns read them.
