@@ -160,6 +160,11 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
       candidate.argumentBytes > sizeof(CachedLaunch::arguments))
     return;
   CachedLaunch *known = find(call, [&] { return &view; });
+  if (!known && std::find(seen.begin(), seen.end(), call.tag) == seen.end()) {
+    seen[oldestSeen] = call.tag;
+    oldestSeen = (oldestSeen + 1) % seen.size();
+    return;
+  }
   CachedLaunch &launch = known ? *known : launches[oldest];
   if (!known)
     oldest = (oldest + 1) % launches.size();

@@ -121,7 +121,8 @@ public:
   static bool fill(CachedLaunch &launch, const Call &call);
 
   /// Remembers a launch that was made, in the place of the oldest one, if there
-  /// is room for all of it.
+  /// is room for all of it and sizes like it were there lately: where they
+  /// change from launch to launch it would be for nothing.
   void keep(const Call &call, const DeviceView &view, const Problem &problem,
             const Plan &plan, const unsigned char *arguments);
 
@@ -132,6 +133,8 @@ private:
   }
   std::array<CachedLaunch, 12> launches;
   size_t oldest;
+  std::array<uint64_t, 16> seen; ///< tags of calls
+  size_t oldestSeen;
 };
 
 } // namespace fovea::rt
