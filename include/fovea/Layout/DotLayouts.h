@@ -88,10 +88,10 @@ TileLayout chooseCopyLayout(int64_t rows, int64_t columns, int elementBytes,
                             int rowBits = 0, int maxColumnBits = 31);
 
 /// The layouts, one after the other, through which lanes trade what they hold
-/// of a tile in the order of memory, [rows, columns], until neighbours have
-/// what lies in a cache line between them: each differs from the one ahead of
-/// it by a bit of the register number that trades places with one of the
-/// lane's.
+/// of a tile in the order of memory, [rows, columns], until neighbours have as
+/// much of a cache line between them as lanes 4 and 8 on hold: each differs
+/// from the one ahead of it by a bit of the register number that trades places
+/// with one of the lane's.
 llvm::SmallVector<TileLayout> tradesForLines(const TileLayout &layout,
                                              int elementBytes);
 

@@ -185,8 +185,9 @@ private:
     return results;
   }
 
-  /// What lanes of a row of DPP trade with those so many lanes on: these take
-  /// the other's word where the bit of their number is `odd`.
+  /// How far on, in a row of DPP, lanes trade by one instruction: lanes of
+  /// whose number that bit is `odd` take `other` of the lane so far on, the
+  /// rest keep `own`.
   static constexpr uint32_t kTraded[] = {4, 8};
   Value tradeBanks(ImplicitLocOpBuilder &b, Value own, Value other,
                    uint32_t distance, bool odd) const {

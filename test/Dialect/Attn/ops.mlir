@@ -54,6 +54,8 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %below = attn.load %view column 32 row 16 : !attn.view<40 x bf16> -> tensor<32x32xbf16>
   // CHECK: attn.store %[[TILE]], %[[VIEW]] : tensor<32x64xbf16>, <40 x bf16>
   attn.store %tile, %view : tensor<32x64xbf16>, !attn.view<40 x bf16>
+  // CHECK: attn.store %[[TILE]], %[[VIEW]] column 16 lines : tensor<32x64xbf16>, <40 x bf16>
+  attn.store %tile, %view column 16 lines : tensor<32x64xbf16>, !attn.view<40 x bf16>
   // CHECK: attn.atomic_add %{{.*}}, %{{.*}} : tensor<32x64xf32>, <64 x f32>
   %sums = arith.constant dense<1.0> : tensor<32x64xf32>
   %wide = attn.view %base[%offset] rows %rows stride %stride : !attn.view<64 x f32>

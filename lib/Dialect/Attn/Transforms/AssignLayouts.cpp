@@ -335,6 +335,7 @@ LogicalResult AssignLayouts::tradeForLines(StoreOp store) {
       return failure();
   }
   store.getTileMutable().assign(tile);
+  store.setLines(false);
   return success();
 }
 

@@ -167,7 +167,8 @@ private:
   void takePlaces(int iteration, KeyBlock first, Mask mask,
                   llvm::function_ref<bool(int ahead)> includes = nullptr);
   void takePlace(const Place &place, int iteration, KeyBlock first, Mask mask);
-  /// Where a share has few blocks, the wait for the first keys counts.
+  /// Where a share has few blocks, the wait for the first keys counts; queries
+  /// come behind them.
   bool beginsAtOnce() const { return share && pipeline.ahead() > 0; }
   void beginShare();
   bool isBegun(Step step, int iteration) const;

@@ -224,8 +224,9 @@ def Attn_StoreOp : Attn_Op<"store"> {
   let description = [{
     Element (r, c) of the tile goes to row r, column c of the view, with `column`
     to column c + `column`. Elements outside the view are dropped. Each element is
-    written once, also where the layout replicates it. With `lines` lanes trade
-    elements first, so that an access writes whole lines of caches.
+    written once, also where the layout replicates it. With `lines`
+    attn-assign-layouts has lanes trade elements first, so that an access writes
+    whole lines of caches.
 
     Example:
     ```mlir
