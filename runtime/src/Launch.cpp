@@ -457,23 +457,22 @@ FailedLaunch Context::enqueue(const HipApi &api, const Plan &plan,
 bool Context::launchAgain(const Call &call, HipStream stream,
                           Attempt &attempt) {
   Hip *library = hipReady.load(std::memory_order_acquire);
-  if (!call.isKnown() || !library)
+  LaunchCache *cache = LaunchCache::ofThread();
+  if (!call.isKnown() || !library || !cache)
     return false;
-  CachedLaunch *launch =
-      LaunchCache::ofThread().find(call, [&]() -> const DeviceView * {
-        attempt.hasDevice = true;
-        attempt.deviceError = library->api.hipGetDevice(&attempt.device);
-        if (attempt.deviceError != 0 ||
-            uint32_t(attempt.device) >= library->devices.size())
-          return nullptr;
-        const DeviceView *view =
-            library->devices[size_t(attempt.device)].view.load(
-                std::memory_order_acquire);
-        return view && view->generation() ==
-                           generation.load(std::memory_order_acquire)
-                   ? view
-                   : nullptr;
-      });
+  CachedLaunch *launch = cache->find(call, [&]() -> const DeviceView * {
+    attempt.hasDevice = true;
+    attempt.deviceError = library->api.hipGetDevice(&attempt.device);
+    if (attempt.deviceError != 0 ||
+        uint32_t(attempt.device) >= library->devices.size())
+      return nullptr;
+    const DeviceView *view = library->devices[size_t(attempt.device)].view.load(
+        std::memory_order_acquire);
+    return view && view->generation() ==
+                       generation.load(std::memory_order_acquire)
+               ? view
+               : nullptr;
+  });
   if (!launch)
     return false;
   const LoadedKernel *functions =
@@ -555,7 +554,8 @@ Result Context::launchOn(const Hip &library, Device &device,
     return explainFailure(library, device, problem, failed, wasReset);
   // What is chosen anew or logged each time is none to be remembered.
   if (!isLogged && !plan.provisional && plan.missing == Missing::Nothing)
-    LaunchCache::ofThread().keep(call, *chosen.view, problem, plan, arguments);
+    if (LaunchCache *cache = LaunchCache::makeOfThread())
+      cache->keep(call, *chosen.view, problem, plan, arguments);
   return Result();
 }
 

@@ -3,6 +3,7 @@
 #include "LaunchCache.h"
 
 #include "Groups.h"
+#include "OfThread.h"
 
 namespace fovea::rt {
 namespace {
@@ -16,8 +17,6 @@ T load(const unsigned char *from) {
 void store(unsigned char *to, uint64_t value) {
   std::memcpy(to, &value, sizeof(value));
 }
-
-thread_local LaunchCache cache;
 
 } // namespace
 
@@ -102,7 +101,11 @@ Call::Call(const fovea_dropout_mask_params_t *params) {
 // Launches
 //===----------------------------------------------------------------------===//
 
-LaunchCache &LaunchCache::ofThread() { return cache; }
+LaunchCache *LaunchCache::ofThread() { return OfThread<LaunchCache>::get(); }
+
+LaunchCache *LaunchCache::makeOfThread() {
+  return OfThread<LaunchCache>::make();
+}
 
 template <typename Visit>
 inline bool CachedLaunch::checkMemories(const Call &call, Visit visit) const {
@@ -166,8 +169,6 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
     return;
   }
   CachedLaunch &launch = known ? *known : launches[oldest];
-  if (!known)
-    oldest = (oldest + 1) % launches.size();
   launch.view = 0;
   launch.memoryCount = launch.writtenCount = launch.apartCount =
       launch.patchCount = 0;
@@ -210,6 +211,8 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
   launch.bytes = call.bytes;
   std::memcpy(launch.rest, call.rest, call.bytes);
   launch.view = view.serial();
+  if (!known) // what cannot be remembered takes the place of one at most
+    oldest = (oldest + 1) % launches.size();
 }
 
 } // namespace fovea::rt

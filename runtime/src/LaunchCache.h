@@ -5,7 +5,8 @@
 // of that, chosen by it and filled into the kernels' arguments need not be
 // found out again. Of addresses everything is checked each time. This way only
 // ever launches what is right; what is not, or not known, goes the long one,
-// which says what is wrong. Nothing here allocates or locks.
+// which says what is wrong. A thread's memory is made by its first launch;
+// nothing else here allocates or locks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,8 +98,10 @@ private:
 
 class LaunchCache {
 public:
-  /// The calling thread's.
-  static LaunchCache &ofThread();
+  /// The calling thread's; null: it has launched nothing yet.
+  static LaunchCache *ofThread();
+  /// The same, made if there is none. Null: memory ran out.
+  static LaunchCache *makeOfThread();
 
   /// The launch like this call by that device's view; null: there is none.
   /// \param viewOf  gives the view or null; is only asked if a call was alike

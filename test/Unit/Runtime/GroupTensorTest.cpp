@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Groups.h"
+#include "LaunchCache.h"
 #include "RuntimeTest.h"
+
+#include <thread>
 
 // The tables that ship, under other names.
 #define featureGroups shippedGroups
@@ -207,4 +210,30 @@ TEST_F(GroupTensors, AreCheckedAsTheOthers) {
   bias = soundBias;
   bias.header.next = &tide.header;
   expectStatus(launch(&bias.header), FOVEA_STATUS_OK);
+}
+
+// The runtime's objects are linked into this program, so that what others see
+// of a memory by its time alone can be asked.
+TEST_F(GroupTensors, ALaunchIsRememberedTheSecondTime) {
+  write({recordOf({})});
+  context = makeContext();
+  const fovea_forward_params_t p = makeParams();
+  auto isRemembered = [&] {
+    bool isAlike = false;
+    if (rt::LaunchCache *cache = rt::LaunchCache::ofThread())
+      cache->find(rt::Call(&p), [&]() -> const rt::DeviceView * {
+        isAlike = true;
+        return nullptr;
+      });
+    return isAlike;
+  };
+  std::thread([&] { // which has launched nothing
+    for (int i = 0; i != 2; ++i) {
+      EXPECT_FALSE(isRemembered());
+      ASSERT_EQ(fovea_forward(context.get(), &p, nullptr), FOVEA_STATUS_OK)
+          << fovea_last_message();
+    }
+    EXPECT_TRUE(isRemembered());
+  })
+      .join();
 }
