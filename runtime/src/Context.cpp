@@ -293,11 +293,17 @@ std::shared_ptr<const Catalog> Context::catalog() const {
   return current;
 }
 
-const DeviceView &Context::viewOf(Device &device) {
+const DeviceView *Context::newestView(const Device &device) const {
   const DeviceView *view = device.view.load(std::memory_order_acquire);
-  if (view && view->generation() == generation.load(std::memory_order_acquire))
-    return *view;
-  return makeView(device);
+  return view && view->generation() ==
+                     generation.load(std::memory_order_acquire)
+             ? view
+             : nullptr;
+}
+
+const DeviceView &Context::viewOf(Device &device) {
+  const DeviceView *view = newestView(device);
+  return view ? *view : makeView(device);
 }
 
 const DeviceView &Context::makeView(Device &device) {

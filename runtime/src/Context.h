@@ -187,6 +187,8 @@ private:
   void readDevice(const Hip &library, Device &device);
   /// The device's view of the packages that are open now.
   const DeviceView &viewOf(Device &device);
+  /// The same if it has been made; else null.
+  const DeviceView *newestView(const Device &device) const;
   const DeviceView &makeView(Device &device);
 
   /// The functions of a kernel, which are loaded if they are not yet. The

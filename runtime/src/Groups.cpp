@@ -350,8 +350,8 @@ Result readDropout(const fovea_group_t *group, Problem &problem,
   arguments.set(0, thresholdOf(given.p));
   arguments.set(1, given.p == 1 ? 0.0f : 1 / (1 - given.p));
   arguments.set(2, given.word_order);
-  arguments.setVarying(3, given.seed_value);
-  arguments.setVarying(4, given.offset_value);
+  arguments.set(3, given.seed_value);
+  arguments.set(4, given.offset_value);
   problem.headsDiffer = true;
   return Result();
 }

@@ -76,20 +76,21 @@ const ReaderRow *findReader(uint32_t group);
 /// before they are set.
 class GroupArguments {
 public:
-  /// \param fields  of the tensors, in the order of the row
+  /// \param fields   of the tensors, in the order of the row
+  /// \param varying  of the scalars
   GroupArguments(size_t row, Problem &problem,
-                 spec::Rows<params::TensorField> fields = {})
+                 spec::Rows<params::TensorField> fields = {},
+                 spec::Rows<VaryingField> varying = {})
       : specs(spec::featureGroups()[row]), problem(problem), fields(fields),
+        varying(varying),
         bits(problem.features.data() + spec::firstScalarOf(row)) {}
   /// \param index  of the scalar in the group's row
   template <typename T>
   void set(size_t index, T value) {
     bits[index] = argumentBits(specs.scalars[index].kind, value);
-  }
-  /// The same of one that GroupReader::varying has.
-  void setVarying(size_t index, uint64_t value) {
-    bits[index] = value;
-    problem.varies |= 1u << (bits + index - problem.features.data());
+    for (const VaryingField &field : varying)
+      if (field.scalar == index)
+        problem.varies |= 1u << (bits + index - problem.features.data());
   }
   /// Takes all tensors from a structure of this version. Addresses and strides
   /// are checked with those of the base group. An output is wanted unless
@@ -120,6 +121,7 @@ private:
   const spec::GroupSpec &specs;
   Problem &problem;
   const spec::Rows<params::TensorField> fields;
+  spec::Rows<VaryingField> varying;
   uint64_t *const bits;
 };
 

@@ -466,12 +466,7 @@ bool Context::launchAgain(const Call &call, HipStream stream,
     if (attempt.deviceError != 0 ||
         uint32_t(attempt.device) >= library->devices.size())
       return nullptr;
-    const DeviceView *view = library->devices[size_t(attempt.device)].view.load(
-        std::memory_order_acquire);
-    return view && view->generation() ==
-                       generation.load(std::memory_order_acquire)
-               ? view
-               : nullptr;
+    return newestView(library->devices[size_t(attempt.device)]);
   });
   if (!launch)
     return false;

@@ -225,7 +225,7 @@ Result readGroup(const fovea_group_t *group, bool shapesTensors,
                    " alone; leave it out of a " + toString(problem.key.op) +
                    " call");
   problem.key.groups[row] = spec.version;
-  GroupArguments arguments(row, problem, reader->tensors);
+  GroupArguments arguments(row, problem, reader->tensors, reader->varying);
   return reader->read(group, problem, arguments);
 }
 
