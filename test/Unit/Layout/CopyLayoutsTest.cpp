@@ -285,6 +285,76 @@ TEST(Swizzle, NeverMakesItWorse) {
 }
 
 //===----------------------------------------------------------------------===//
+// Trades ahead of stores by whole lines
+//===----------------------------------------------------------------------===//
+
+/// Sums of products of 32 x 32, [rows, columns]: a lane has a row's every other
+/// four columns, the other half of the lanes those between.
+static TileLayout sumsOf(int columns) {
+  return TileLayout({{0, 1}, {0, 2}, {0, 8}, {0, 16}},
+                    {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {0, 4}},
+                    {{32, 0}, {64, 0}}, {1, columns / 32});
+}
+
+/// Of f32, 8 columns on are 32 bytes and 16 are 64: with these in lanes 4 and 8
+/// on, a run of 16 bytes a lane is a line of 128 bytes over 8 lanes.
+TEST(TradesForLines, LanesOfARowOfDppHoldALine) {
+  auto trades = tradesForLines(sumsOf(128), 4);
+  ASSERT_EQ(trades.size(), 2u);
+  EXPECT_EQ(trades[0],
+            TileLayout({{0, 1}, {0, 2}, {4, 0}, {0, 16}},
+                       {{1, 0}, {2, 0}, {0, 8}, {8, 0}, {16, 0}, {0, 4}},
+                       {{32, 0}, {64, 0}}, {1, 4}));
+  EXPECT_EQ(trades[1],
+            TileLayout({{0, 1}, {0, 2}, {4, 0}, {8, 0}},
+                       {{1, 0}, {2, 0}, {0, 8}, {0, 16}, {16, 0}, {0, 4}},
+                       {{32, 0}, {64, 0}}, {1, 4}));
+}
+
+/// Of either size: nothing is lost or held twice, registers that a
+/// store writes at once stay, and a trade is of one register bit with lane 4
+/// or 8.
+TEST(TradesForLines, EachIsOneExchange) {
+  for (int elementBytes : {2, 4})
+    for (int columns : {32, 64, 96, 128, 256}) {
+      SCOPED_TRACE(testing::Message()
+                   << elementBytes << " bytes, " << columns << " columns");
+      TileLayout last = sumsOf(columns);
+      auto trades = tradesForLines(last, elementBytes);
+      ASSERT_FALSE(trades.empty());
+      for (const TileLayout &next : trades) {
+        EXPECT_EQ(next.shape(), last.shape());
+        for (int count : holders(next))
+          ASSERT_EQ(count, 1);
+        EXPECT_EQ(next.contiguousColumnsLog2(), 2);
+        int changed = 0;
+        for (auto [was, is] : llvm::zip_equal(last.lanes(), next.lanes()))
+          changed += was != is;
+        EXPECT_EQ(changed, 1);
+        EXPECT_TRUE(last.lanes()[2] != next.lanes()[2] ||
+                    last.lanes()[3] != next.lanes()[3]);
+        EXPECT_EQ(next.waves(), last.waves());
+        // The first may have made units taller, whose bits are behind.
+        changed = 0;
+        for (auto [was, is] : llvm::zip(last.registers(), next.registers()))
+          changed += was != is;
+        EXPECT_EQ(changed, 1);
+        last = next;
+      }
+    }
+}
+
+/// A line is whole already, or lanes 4 and 8 on are of the same row.
+TEST(TradesForLines, NoneWhereNothingIsGained) {
+  TileLayout whole({{0, 1}, {0, 2}}, {{0, 4}, {0, 8}, {0, 16}, {1, 0}, {2, 0}},
+                   {}, {1, 1});
+  EXPECT_TRUE(tradesForLines(whole, 4).empty());
+  TileLayout sameRow({{0, 1}, {0, 2}, {0, 16}},
+                     {{1, 0}, {2, 0}, {0, 4}, {0, 8}, {4, 0}}, {}, {1, 1});
+  EXPECT_TRUE(tradesForLines(sameRow, 4).empty());
+}
+
+//===----------------------------------------------------------------------===//
 // Bank conflicts of the default schedules
 //===----------------------------------------------------------------------===//
 
