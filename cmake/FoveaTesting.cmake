@@ -7,23 +7,6 @@ add_custom_target(check-fovea
   COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
   USES_TERMINAL COMMENT "Running all tests")
 
-# fovea_use_test_headers(TARGET): MLIR's headers and GoogleTest's, parsed once for all
-# tests. What tests compute is in libraries, so that their own code, most of it headers'
-# templates, is not optimised: compiled in a third of the time.
-function(fovea_use_test_headers target)
-  if(NOT TARGET FoveaTestPrecompiled)
-    file(WRITE "${PROJECT_BINARY_DIR}/test/Precompiled.cpp" "")
-    add_library(FoveaTestPrecompiled OBJECT "${PROJECT_BINARY_DIR}/test/Precompiled.cpp")
-    fovea_llvm_options(FoveaTestPrecompiled)
-    target_compile_options(FoveaTestPrecompiled PRIVATE -O0)
-    target_link_libraries(FoveaTestPrecompiled PRIVATE GTest::gtest)
-    get_target_property(headers FoveaPrecompiled PRECOMPILE_HEADERS)
-    target_precompile_headers(FoveaTestPrecompiled PRIVATE ${headers} <gtest/gtest.h>)
-  endif()
-  target_compile_options(${target} PRIVATE -O0)
-  target_precompile_headers(${target} REUSE_FROM FoveaTestPrecompiled)
-endfunction()
-
 # fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [COMPUTES] [LABEL label])
 # One GoogleTest binary, one ctest entry. LLVM, MLIR: the sources include its headers.
 # COMPUTES: they compute for longer than they take to be optimised.
@@ -38,19 +21,20 @@ function(fovea_add_unittest name)
   # A third of a file's compilation is GoogleTest and the containers; with MLIR's
   # headers they are most of it.
   list(LENGTH ARG_UNPARSED_ARGUMENTS count)
+  if(NOT ARG_COMPUTES)
+    # What most tests compute is in libraries, and to optimise their own code takes half of
+    # their compilation and more.
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   if(ARG_MLIR)
+    set(headers FoveaTestPrecompiled)
     if(ARG_COMPUTES)
-      target_precompile_headers(${name} REUSE_FROM FoveaPrecompiled)
-    else()
-      fovea_use_test_headers(${name})
+      set(headers FoveaPrecompiled)
     endif()
+    target_precompile_headers(${name} REUSE_FROM ${headers})
     # As the libraries, for which the headers were compiled.
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIC})
-  elseif(NOT ARG_COMPUTES)
-    # What most tests compute is in libraries, and to optimise their own code takes half of
-    # their compilation.
-    target_compile_options(${name} PRIVATE -O0)
   endif()
   if(NOT ARG_MLIR AND count GREATER 3)
     target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>")
