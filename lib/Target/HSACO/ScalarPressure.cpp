@@ -17,9 +17,7 @@ static constexpr StringLiteral kLanesOnPrefix = "EXEC";
 static constexpr StringLiteral kScalarPrefixes[] = {"SReg_", "SGPR_"};
 
 bool ScalarPressure::isOfScalars(const TargetRegisterClass &type) const {
-  StringRef name = registers->getRegClassName(&type);
-  return any_of(kScalarPrefixes,
-                [&](StringRef prefix) { return name.starts_with(prefix); });
+  return scalarClasses[type.getID()];
 }
 
 bool ScalarPressure::isScalar(Register reg) const {
@@ -130,6 +128,12 @@ void ScalarPressure::count() {
     pressure[point] = alive;
     crowdedBefore[point + 1] = crowdedBefore[point] + (alive > int(limit));
   }
+  mostPressure.clear();
+  for (auto [block, range] : blocks) {
+    int &most = mostPressure[block];
+    for (size_t point = 2 * range.first; point < 2 * range.second; ++point)
+      most = std::max(most, pressure[point]);
+  }
   conditionAlive.clear();
   conditionAlive.resize(order.size() + 1);
   for (MachineBasicBlock &block : *function) {
@@ -162,6 +166,52 @@ bool ScalarPressure::isAlive(Register reg, LaneBitmask lanes,
       lanes &= ~part.LaneMask;
     }
   return lanes.none();
+}
+
+/// The last point ahead of another one at which a range is alive.
+std::optional<size_t> ScalarPressure::lastOf(const LiveRange &range,
+                                             size_t to) const {
+  if (to == 0)
+    return std::nullopt;
+  auto segment = range.find(slotOf(to - 1)); // the first that ends behind it
+  if (segment != range.end() && segment->start <= slotOf(to - 1))
+    return to - 1;
+  while (segment != range.begin()) {
+    --segment;
+    const size_t end = pointOf(segment->end);
+    if (pointOf(segment->start) < end) // some lie between two points
+      return end - 1;
+  }
+  return std::nullopt;
+}
+
+std::optional<size_t> ScalarPressure::lastAlive(Register reg, LaneBitmask lanes,
+                                                size_t from, size_t to) const {
+  const LiveInterval &interval = intervals->getInterval(reg);
+  if (!interval.hasSubRanges()) {
+    const std::optional<size_t> last = lastOf(interval, to);
+    return last && *last >= from ? last : std::nullopt;
+  }
+  SmallVector<const LiveRange *, 4> parts;
+  for (const LiveInterval::SubRange &part : interval.subranges())
+    if ((part.LaneMask & lanes).any()) {
+      parts.push_back(&part);
+      lanes &= ~part.LaneMask;
+    }
+  if (lanes.any())
+    return std::nullopt;
+  // Back to where each part is alive, until all are at one point.
+  for (size_t agreed = 0, end = to, i = 0; agreed != parts.size();
+       i = (i + 1) % parts.size()) {
+    const std::optional<size_t> last = lastOf(*parts[i], end);
+    if (!last || *last < from)
+      return std::nullopt;
+    agreed = *last + 1 == end ? agreed + 1 : 1;
+    end = *last + 1;
+    if (agreed == parts.size())
+      return last;
+  }
+  return std::nullopt;
 }
 
 /// Whether a register has one value where two instructions read.
@@ -217,6 +267,14 @@ void ScalarPressure::enter(MachineFunction &of, LiveIntervals &ofFunction) {
   registers = of.getSubtarget().getRegisterInfo();
   values = &of.getRegInfo();
   intervals = &ofFunction;
+  scalarClasses.clear();
+  scalarClasses.resize(registers->getNumRegClasses());
+  for (const TargetRegisterClass *type : registers->regclasses()) {
+    StringRef name = registers->getRegClassName(type);
+    if (any_of(kScalarPrefixes,
+               [&](StringRef prefix) { return name.starts_with(prefix); }))
+      scalarClasses.set(type->getID());
+  }
   condition = MCRegister();
   lanesOnRegisters.clear();
   for (unsigned reg = 1; reg < registers->getNumRegs(); ++reg) {

@@ -13,6 +13,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/CodeGen/LiveIntervals.h"
+#include <optional>
 
 namespace llvm {
 class MachineOperand;
@@ -35,6 +36,9 @@ struct ScalarPressure {
   llvm::SlotIndex slotOf(size_t point) const;
 
   bool isAlive(llvm::Register reg, llvm::LaneBitmask lanes, size_t point) const;
+  /// The last point from \p from on and ahead of \p to with all lanes alive.
+  std::optional<size_t> lastAlive(llvm::Register reg, llvm::LaneBitmask lanes,
+                                  size_t from, size_t to) const;
   bool isSame(llvm::Register reg, llvm::LaneBitmask lanes,
               const llvm::MachineInstr &here,
               const llvm::MachineInstr &there) const;
@@ -59,7 +63,8 @@ struct ScalarPressure {
   llvm::DenseMap<const llvm::MachineBasicBlock *, std::pair<size_t, size_t>>
       blocks;
   llvm::SmallVector<llvm::Register> scalars;
-  llvm::SmallVector<int> pressure;           ///< by point
+  llvm::SmallVector<int> pressure; ///< by point
+  llvm::DenseMap<const llvm::MachineBasicBlock *, int> mostPressure;
   llvm::SmallVector<unsigned> crowdedBefore; ///< points before
   llvm::BitVector conditionAlive;            ///< before an instruction
   /// Which lanes are on, by number: equal where they are the same.
@@ -68,7 +73,10 @@ struct ScalarPressure {
 private:
   bool isOfScalars(const llvm::TargetRegisterClass &type) const;
   size_t pointOf(llvm::SlotIndex slot) const;
+  std::optional<size_t> lastOf(const llvm::LiveRange &range, size_t to) const;
   void countLanes();
+
+  llvm::BitVector scalarClasses; ///< of registers, by number
 };
 
 } // namespace fovea::hsaco
