@@ -2,7 +2,7 @@
 # run.sh COMPILE RUN CHIP FOLDER: every program of the library, alone and in
 # compositions of three, in a forward and a gradient kernel of the chip, with
 # captures by chance, held to fp64. Without FOVEA_FULL_GRIDS=1 half of the programs run
-# on gfx942, the others on gfx1201, and every fourth on the other chips, with one
+# on gfx942, the others on gfx1201, and every eighth on the other chips, with one
 # algorithm in turn.
 set -euo pipefail
 compile=$1 run=$2 chip=$3 folder=$4
@@ -62,7 +62,7 @@ while read -r name captures; do
     case $chip in
     gfx942) [ $((number % 2)) = 0 ] || continue ;;
     gfx1201) [ $((number % 2)) = 1 ] || continue ;;
-    *) [ $(((number + 10#${chip//[!0-9]/}) % 4)) = 0 ] || continue ;;
+    *) [ $(((number + 10#${chip//[!0-9]/}) % 8)) = 0 ] || continue ;;
     esac
     # In turn, and each algorithm gets compositions.
     set -- $algorithms

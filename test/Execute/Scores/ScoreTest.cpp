@@ -233,11 +233,12 @@ bool hasInTurn(const Kernel &kernel, size_t program, fovea::OpKind op) {
 }
 
 /// Whether the one program that all kernels have runs in this one: where there
-/// is no time, the schedules of gfx950 that are not its own choice are left to
-/// gfx942's and to what captures.
+/// is no time, the schedules of gfx950 are left to gfx942's and to what
+/// captures, but for one of each pass.
 bool hasTheOne(const Kernel &kernel) {
-  return runsFullGrids() || !StringRef(kernel.name).starts_with("gfx950_") ||
-         StringRef(kernel.name) == "gfx950_atomic";
+  const StringRef name = kernel.name;
+  return runsFullGrids() || !name.starts_with("gfx950") ||
+         name == "gfx950_atomic" || name == "gfx950_two";
 }
 
 /// One program on all kernels, and all programs on a plain one.

@@ -10,17 +10,10 @@
 #include "llvm/Support/FormatVariadic.h"
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 
 using namespace mlir;
 using namespace fovea;
 using namespace fovea::test;
-
-bool fovea::test::runsFullGrids() {
-  // A null pointer is an empty StringRef.
-  const llvm::StringRef value = std::getenv("FOVEA_FULL_GRIDS");
-  return !value.empty() && value != "0";
-}
 
 CompiledKernel::CompiledKernel() {
   static int count = 0;

@@ -8,6 +8,7 @@
 #ifndef FOVEA_TEST_COMPILEDKERNEL_H
 #define FOVEA_TEST_COMPILEDKERNEL_H
 
+#include "../../Support/FullGrids.h"
 #include "BackwardRun.h"
 #include "ForwardRun.h"
 #include "fovea/Package/OperationSpec.h"
@@ -24,9 +25,6 @@ inline const char *const kChips[] = {"gfx908", "gfx942", "gfx950", "gfx1100",
                                      "gfx1201"};
 /// One more, which kernels can be opened on too.
 inline constexpr const char *kOtherChip = "gfx90a";
-
-/// Whether all is run (FOVEA_FULL_GRIDS=1), and not what CI has time for.
-bool runsFullGrids();
 
 /// A package with one kernel, in a folder that goes with it.
 class CompiledKernel {

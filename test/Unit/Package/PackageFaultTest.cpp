@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../Support/FullGrids.h"
 #include "FaultyVfs.h"
 #include "TestPackage.h"
 
@@ -122,8 +123,11 @@ void everyOperation(int writeCode, bool staysDown, int step) {
 
 } // namespace
 
-TEST(PackageFaultTest, AFullDiskOnce) { everyOperation(SQLITE_FULL, false, 1); }
-// Of these a part, which is other operations than those of the next.
+// A part, which is other operations of each than of the next; with --full each
+// of this.
+TEST(PackageFaultTest, AFullDiskOnce) {
+  everyOperation(SQLITE_FULL, false, fovea::test::runsFullGrids() ? 1 : 3);
+}
 TEST(PackageFaultTest, AFullDiskForGood) {
   everyOperation(SQLITE_FULL, true, 5);
 }
