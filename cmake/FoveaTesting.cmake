@@ -7,11 +7,13 @@ add_custom_target(check-fovea
   COMMAND ${CMAKE_CTEST_COMMAND} --output-on-failure
   USES_TERMINAL COMMENT "Running all tests")
 
-# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [COMPUTES] [LABEL label])
+# fovea_add_unittest(NAME SOURCES... [LIBS lib...] [LLVM | MLIR] [COMPUTES] [SEPARATE]
+#                    [LABEL label])
 # One GoogleTest binary, one ctest entry. LLVM, MLIR: the sources include its headers.
-# COMPUTES: they compute for longer than they take to be optimised.
+# COMPUTES: they compute for longer than they take to be optimised. SEPARATE: they have
+# local names of each other, and are no unity build.
 function(fovea_add_unittest name)
-  cmake_parse_arguments(ARG "LLVM;MLIR;COMPUTES" "LABEL" "LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "LLVM;MLIR;COMPUTES;SEPARATE" "LABEL" "LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
   if(ARG_LLVM OR ARG_MLIR)
     fovea_llvm_options(${name})
@@ -36,7 +38,11 @@ function(fovea_add_unittest name)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIC})
   endif()
-  if(NOT ARG_MLIR AND count GREATER 3)
+  if(ARG_SEPARATE)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD OFF)
+  endif()
+  get_target_property(unity ${name} UNITY_BUILD)
+  if(NOT ARG_MLIR AND count GREATER 3 AND NOT unity)
     target_precompile_headers(${name} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:<gtest/gtest.h$<ANGLE-R>>")
   endif()
   # GCC warns of what GoogleTest's macros are made of.

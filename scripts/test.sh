@@ -12,7 +12,8 @@ Installs what is missing, builds, and runs the tests. Each ARGUMENT from the fir
 is no SWITCH on goes to ctest: -R lit, -L unit, -j1, --rerun-failed.
 
   (none)              everything, by clang: what CI runs; folder build
-  --compiler=NAME     gcc or clang (default); gcc: build-gcc
+  --compiler=NAME     gcc or clang (default); gcc: build-gcc, each source by itself, which
+                      finds what one lacks of its own includes
   --assertions        libstdc++ checks indices, iterators and optionals, and assert() is
                       on in what includes no header of LLVM, whose layouts depend on it
                       and whose headers' own assertions are its build's; build-assertions
@@ -95,6 +96,7 @@ settings=()
 if [[ $compiler == gcc ]]; then
   folder+=-gcc
   export CC=gcc CXX=g++
+  settings+=(-DCMAKE_UNITY_BUILD=OFF) # each source by itself, with what it includes
 fi
 if [[ -n $assertions ]]; then
   folder+=-assertions

@@ -5,7 +5,7 @@
 namespace pyaotriton {
 namespace {
 
-namespace flash = aotriton::v2::flash;
+namespace flash2 = aotriton::v2::flash;
 using T4 = aotriton::TensorView<4>;
 using T2 = aotriton::TensorView<2>;
 using T1 = aotriton::TensorView<1>;
@@ -39,9 +39,9 @@ struct Call {
 
 void defineCalls(py::module_ &module) {
   using aotriton::v2::CppTune;
-  using flash::BwdExtraArguments;
-  using flash::FusedBwdExtraArguments;
-  using flash::FwdExtraArguments;
+  using flash2::BwdExtraArguments;
+  using flash2::FusedBwdExtraArguments;
+  using flash2::FwdExtraArguments;
   py::class_<FwdExtraArguments, CppTune>(module, "FwdExtraArguments",
                                          "Empty: nothing is tuned here.")
       .def(py::init<>());
@@ -55,7 +55,7 @@ void defineCalls(py::module_ &module) {
        T0, T0, T4, bool,
        T0>::define(module, "attn_fwd",
                    "Attention, forward. Returns a hipError_t.",
-                   &flash::attn_fwd, "q", "k", "v", "b", "sm_scale",
+                   &flash2::attn_fwd, "q", "k", "v", "b", "sm_scale",
                    "softmax_lse", "out", "dropout_p", "philox_seed",
                    "philox_offset1", "philox_offset2", "philox_seed_output",
                    "philox_offset_output", "encoded_softmax", "is_causal",
@@ -65,7 +65,7 @@ void defineCalls(py::module_ &module) {
       define(module, "attn_fwd_compact_varlen",
              "Attention of sequences one behind the other, forward. Returns a "
              "hipError_t.",
-             &flash::attn_fwd_compact_varlen, "q", "k", "v", "b",
+             &flash2::attn_fwd_compact_varlen, "q", "k", "v", "b",
              "cu_seqlens_q", "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k",
              "sm_scale", "softmax_lse", "out", "dropout_p", "philox_seed",
              "philox_offset1", "philox_offset2", "philox_seed_output",
@@ -75,7 +75,7 @@ void defineCalls(py::module_ &module) {
        float, T0, T0, int64_t,
        bool>::define(module, "attn_bwd",
                      "Attention, backward. Returns a hipError_t.",
-                     &flash::attn_bwd, "q", "k", "v", "b", "sm_scale", "out",
+                     &flash2::attn_bwd, "q", "k", "v", "b", "sm_scale", "out",
                      "dout", "dq", "dk", "dv", "db", "softmax_lse", "delta",
                      "dropout_p", "philox_seed", "philox_offset1",
                      "philox_offset2", "is_causal");
@@ -83,7 +83,7 @@ void defineCalls(py::module_ &module) {
        T2, float, T0, T0, int64_t, bool>::
       define(module, "attn_bwd_fused",
              "Attention, backward, without a workspace. Returns a hipError_t.",
-             &flash::attn_bwd_fused, "q", "k", "v", "b", "sm_scale", "out",
+             &flash2::attn_bwd_fused, "q", "k", "v", "b", "sm_scale", "out",
              "dout", "dq", "dk", "dv", "db", "softmax_lse", "dropout_p",
              "philox_seed", "philox_offset1", "philox_offset2", "is_causal");
   Call<BwdExtraArguments, T4, T4, T4, T1, T1, int32_t, int32_t, T4, float, T4,
@@ -91,7 +91,7 @@ void defineCalls(py::module_ &module) {
       define(module, "attn_bwd_compact_varlen",
              "Attention of sequences one behind the other, backward. Returns a "
              "hipError_t.",
-             &flash::attn_bwd_compact_varlen, "q", "k", "v", "cu_seqlens_q",
+             &flash2::attn_bwd_compact_varlen, "q", "k", "v", "cu_seqlens_q",
              "cu_seqlens_k", "max_seqlen_q", "max_seqlen_k", "b", "sm_scale",
              "out", "dout", "dq", "dk", "dv", "db", "softmax_lse", "delta",
              "dropout_p", "philox_seed", "philox_offset1", "philox_offset2",
@@ -123,7 +123,7 @@ void defineV2(py::module_ &module) {
   calls.def(
       "check_gpu",
       [](const Stream *stream) {
-        return statusOf([&] { return flash::check_gpu(streamOf(stream)); });
+        return statusOf([&] { return flash2::check_gpu(streamOf(stream)); });
       },
       py::arg("stream"),
       "hipSuccess when there are kernels of both passes for the device.");
@@ -135,7 +135,7 @@ void defineV2(py::module_ &module) {
       [](T4 r, float p, T0 seed, T0 offset1, uint64_t offset2,
          const Stream *stream) {
         return statusOf([&] {
-          return flash::debug_simulate_encoded_softmax(
+          return flash2::debug_simulate_encoded_softmax(
               r, p, seed, offset1, offset2, streamOf(stream));
         });
       },

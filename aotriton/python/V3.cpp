@@ -7,15 +7,15 @@
 namespace pyaotriton {
 namespace {
 
-namespace flash = aotriton::v3::flash;
+namespace flash3 = aotriton::v3::flash;
 using aotriton::Stream;
-using flash::attn_fwd_params;
-using flash::attn_options;
+using flash3::attn_fwd_params;
+using flash3::attn_options;
 
 #if AOTRITON_VERSION_MINOR < 11
 
 /// The workspace is a tensor as the others are.
-using BwdParams = flash::attn_bwd_params;
+using BwdParams = flash3::attn_bwd_params;
 
 void fill(BwdParams &) {}
 
@@ -23,7 +23,7 @@ void fill(BwdParams &) {}
 
 /// The library's parameters with the objects that their lazy tensors point at:
 /// a call may come after the names in Python are gone.
-struct BwdParams : flash::attn_bwd_params {
+struct BwdParams : flash3::attn_bwd_params {
   py::object delta = py::none(), accumulator = py::none();
 
   /// The lazy tensors as they are before a call, which frees them.
@@ -126,12 +126,12 @@ uint32_t fits(const char *name, uint32_t value) {
 }
 
 void defineVarlen(py::module_ &module) {
-  using flash::VarlenBits;
-  using flash::VarlenLength;
-  using flash::VarlenLseLayout;
-  using flash::VarlenMode;
-  using flash::VarlenPosition;
-  using flash::VarlenStacked;
+  using flash3::VarlenBits;
+  using flash3::VarlenLength;
+  using flash3::VarlenLseLayout;
+  using flash3::VarlenMode;
+  using flash3::VarlenPosition;
+  using flash3::VarlenStacked;
   py::class_<VarlenMode>(module, "VarlenMode",
                          "How the sequences of one side lie in memory.")
       .def(py::init<>(), "Dense.")
@@ -264,14 +264,14 @@ void defineV3(py::module_ &module) {
 #endif
   defineCall<attn_fwd_params>(calls, "attn_fwd",
                               "Attention, forward. Returns a hipError_t.",
-                              &flash::attn_fwd);
+                              &flash3::attn_fwd);
   defineCall<BwdParams>(calls, "attn_bwd",
                         "Attention, backward. Returns a hipError_t.",
-                        &flash::attn_bwd);
+                        &flash3::attn_bwd);
 #if AOTRITON_VERSION_MINOR == 11
   defineCall<BwdParams>(calls, "aiter_bwd",
                         "As attn_bwd: there are no kernels of AITER's.",
-                        &flash::aiter_bwd);
+                        &flash3::aiter_bwd);
 #endif
 }
 

@@ -15,7 +15,7 @@ constexpr const char *kVariable = "FOVEA_AOTRITON_FALLBACK";
 /// Exported by this library under each of its names, and by no other.
 constexpr const char *kOwnSymbol = "fovea_aotriton_last_message";
 
-struct Opened {
+struct OpenedLibrary {
   void *handle = nullptr;
   std::string path;
   Status status;
@@ -32,8 +32,8 @@ const void *libraryOf(const void *address) {
   return dladdr(address, &info) ? info.dli_fbase : nullptr;
 }
 
-Opened open() {
-  Opened opened;
+OpenedLibrary openLibrary() {
+  OpenedLibrary opened;
   const char *path = std::getenv(kVariable);
   if (!path || !*path)
     return opened;
@@ -74,20 +74,20 @@ Opened open() {
   return opened;
 }
 
-const Opened &opened() {
-  static const Opened result = open();
+const OpenedLibrary &openedLibrary() {
+  static const OpenedLibrary result = openLibrary();
   return result;
 }
 
 } // namespace
 
-Status openFallback() { return opened().status; }
+Status openFallback() { return openedLibrary().status; }
 
-const std::string &fallbackPath() { return opened().path; }
+const std::string &fallbackPath() { return openedLibrary().path; }
 
 FallbackSymbol findInFallback(void *own) {
   FallbackSymbol found;
-  const Opened &library = opened();
+  const OpenedLibrary &library = openedLibrary();
   if (!library.handle)
     return found;
   const char *name = nameOf(own);

@@ -2,6 +2,8 @@
 
 #include "Sequences.h"
 
+#include "Describe.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -18,10 +20,6 @@ constexpr bool kLseIsStacked = AOTRITON_VERSION_MINOR >= 12;
 /// VarlenMode, VarlenBits.
 constexpr uint32_t kLengthShift = 1, kPlaceShift = 3, kSideBits = 5,
                    kSideShift = 8, kLseShift = 16, kUsedBits = 18;
-
-Status invalid(std::string message) {
-  return refuse(hipErrorInvalidValue, std::move(message));
-}
 
 std::string hex(uint32_t bits) {
   char text[16];

@@ -26,7 +26,7 @@ int32_t readNumber(std::string_view text) {
 }
 
 /// One `key=value` of a problem's text.
-struct Feature {
+struct KeyFeature {
   std::string name;
   bool required;
   std::string accepted; ///< for the message about a value not accepted
@@ -37,8 +37,8 @@ struct Feature {
 };
 
 /// A head dimension; where it may be left out, 0 stands for that.
-Feature headDimFeature(const char *name, int32_t ProblemKey::*dim,
-                       int32_t most, bool required) {
+KeyFeature headDimFeature(const char *name, int32_t ProblemKey::*dim,
+                          int32_t most, bool required) {
   return {name,
           required,
           std::to_string(kMinHeadDim) + " to " + std::to_string(most) +
@@ -54,7 +54,7 @@ Feature headDimFeature(const char *name, int32_t ProblemKey::*dim,
 }
 
 /// The version of a feature group.
-Feature featureOf(const spec::GroupSpec &group, size_t row) {
+KeyFeature featureOf(const spec::GroupSpec &group, size_t row) {
   const int32_t latest = group.version;
   return {group.name,
           false,
@@ -72,8 +72,8 @@ Feature featureOf(const spec::GroupSpec &group, size_t row) {
 }
 
 /// All of them, in alphabetical order.
-std::vector<Feature> makeFeatures() {
-  std::vector<Feature> all = {
+std::vector<KeyFeature> makeFeatures() {
+  std::vector<KeyFeature> all = {
       {"dtype", true, "fp16, bf16 or fp32",
        [](const ProblemKey &key) { return std::string(toString(key.dtype)); },
        [](ProblemKey &key, std::string_view text) {
@@ -127,17 +127,18 @@ std::vector<Feature> makeFeatures() {
   };
   for (size_t row = 0; row != spec::featureGroups().size(); ++row)
     all.push_back(featureOf(spec::featureGroups()[row], row));
-  std::sort(all.begin(), all.end(),
-            [](const Feature &a, const Feature &b) { return a.name < b.name; });
+  std::sort(
+      all.begin(), all.end(),
+      [](const KeyFeature &a, const KeyFeature &b) { return a.name < b.name; });
   return all;
 }
 
-const std::vector<Feature> &features() {
-  static const std::vector<Feature> all = makeFeatures();
+const std::vector<KeyFeature> &features() {
+  static const std::vector<KeyFeature> all = makeFeatures();
   return all;
 }
 
-Status invalid(std::string message) {
+Status invalidProblem(std::string message) {
   return Status(StatusCode::InvalidArgument, std::move(message));
 }
 
@@ -256,7 +257,7 @@ std::optional<Window> parseWindow(std::string_view text) {
 
 std::string ProblemKey::str() const {
   std::string text = toString(op);
-  for (const Feature &feature : features())
+  for (const KeyFeature &feature : features())
     if (std::string value = feature.print(*this); !value.empty())
       text.append(";").append(feature.name).append("=").append(value);
   return text;
@@ -265,7 +266,7 @@ std::string ProblemKey::str() const {
 Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
   const std::string whole(text);
   auto fail = [&](const std::string &why) {
-    return invalid("problem '" + whole + "': " + why);
+    return invalidProblem("problem '" + whole + "': " + why);
   };
   ProblemKey key;
   std::string_view rest = text;
@@ -298,7 +299,7 @@ Expected<ProblemKey> ProblemKey::parse(std::string_view text) {
                   features()[index].accepted);
   }
   for (size_t index = 0; index != features().size(); ++index) {
-    const Feature &feature = features()[index];
+    const KeyFeature &feature = features()[index];
     const bool isLeftOut = !known->isAttention && feature.isOfAttention;
     if (feature.required && !isLeftOut && !seen[index])
       return fail("key '" + feature.name + "' is missing");

@@ -29,9 +29,9 @@ struct Term {
 int64_t divideDown(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 int64_t divideUp(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 
-class Search {
+class OverlapSearch {
 public:
-  Search(const Region &a, const Region &b)
+  OverlapSearch(const Region &a, const Region &b)
       : low(1 - a.rowBytes), high(b.rowBytes - 1) {
     for (const Region::Dim &dim : a.dims)
       add(dim.stride, 0, dim.count - 1);
@@ -99,7 +99,7 @@ private:
 bool overlap(const Region &a, const Region &b) {
   if (a.end <= b.begin || b.end <= a.begin)
     return false;
-  return Search(a, b).finds(int64_t(a.begin - b.begin));
+  return OverlapSearch(a, b).finds(int64_t(a.begin - b.begin));
 }
 
 } // namespace fovea::rt

@@ -36,7 +36,7 @@ constexpr uint64_t kMaxEntries = 1024, kMaxEntryId = 4096;
 /// gives at most 128 KiB, and deflate stays below that.
 constexpr uint64_t kMaxRatio = 32768;
 
-Status invalid(const std::string &why) {
+Status invalidImage(const std::string &why) {
   return {ErrorCode::InvalidImage, "image refused: " + why};
 }
 
@@ -81,7 +81,7 @@ Status take(const ImageBytes &image, uint64_t offset, uint64_t bytes,
   if (bytes > kMaxImage || offset > kMaxImage ||
       (image.size() != UINT64_MAX &&
        (offset > image.size() || bytes > image.size() - offset)))
-    return invalid(part + " runs past the end (truncated?)");
+    return invalidImage(part + " runs past the end (truncated?)");
   // In pieces: a wrong size must not ask for memory that no image fills.
   constexpr uint64_t kPiece = uint64_t(1) << 20;
   to.clear();
@@ -89,7 +89,7 @@ Status take(const ImageBytes &image, uint64_t offset, uint64_t bytes,
     const uint64_t piece = std::min(kPiece, bytes - done);
     to.resize(done + piece);
     if (!image.read(offset + done, to.data() + done, piece))
-      return invalid(part + " is not in memory as a whole");
+      return invalidImage(part + " is not in memory as a whole");
     done += piece;
   }
   return Status::success();
@@ -101,8 +101,8 @@ template <typename Header, typename Each>
 Status readHeaders(const ImageBytes &image, uint64_t offset, uint64_t count,
                    uint64_t entryBytes, const std::string &what, Each each) {
   if (entryBytes != sizeof(Header))
-    return invalid(what + " headers of " + std::to_string(entryBytes) +
-                   " bytes");
+    return invalidImage(what + " headers of " + std::to_string(entryBytes) +
+                        " bytes");
   std::vector<uint8_t> table;
   if (Status s = take(image, offset, count * entryBytes,
                       "a " + what + " header table", table);
@@ -121,10 +121,10 @@ Status readHeaders(const ImageBytes &image, uint64_t offset, uint64_t count,
 Status elfExtent(const ImageBytes &image, uint64_t &size) {
   ELF::Elf64_Ehdr header;
   if (!image.read(0, &header, sizeof header))
-    return invalid("its ELF header is not in memory as a whole");
+    return invalidImage("its ELF header is not in memory as a whole");
   if (header.e_ident[ELF::EI_CLASS] != ELF::ELFCLASS64 ||
       header.e_ident[ELF::EI_DATA] != ELF::ELFDATA2LSB)
-    return invalid("it is no 64-bit little-endian ELF file");
+    return invalidImage("it is no 64-bit little-endian ELF file");
   uint64_t end = sizeof header;
   // Ends past 2^64 count as too large.
   auto reach = [&end](uint64_t offset, uint64_t bytes) {
@@ -155,8 +155,8 @@ Status elfExtent(const ImageBytes &image, uint64_t &size) {
     reach(header.e_shoff, uint64_t(header.e_shnum) * header.e_shentsize);
   }
   if (end > kMaxImage)
-    return invalid("its headers claim " + std::to_string(end) +
-                   " bytes; at most " + std::to_string(kMaxImage));
+    return invalidImage("its headers claim " + std::to_string(end) +
+                        " bytes; at most " + std::to_string(kMaxImage));
   size = end;
   return Status::success();
 }
@@ -182,10 +182,10 @@ Status fromBundle(const ImageBytes &image, const ChipInfo &chip,
                   std::vector<uint8_t> &elf) {
   uint64_t count = 0;
   if (!image.read(kBundleMagicSize, &count, sizeof count))
-    return invalid("the offload bundle ends in its header");
+    return invalidImage("the offload bundle ends in its header");
   if (count > kMaxEntries)
-    return invalid("an offload bundle of " + std::to_string(count) +
-                   " entries; at most " + std::to_string(kMaxEntries));
+    return invalidImage("an offload bundle of " + std::to_string(count) +
+                        " entries; at most " + std::to_string(kMaxEntries));
   uint64_t at = kBundleMagicSize + sizeof count;
   uint64_t bestOffset = 0, bestBytes = 0;
   unsigned best = 0;
@@ -193,17 +193,17 @@ Status fromBundle(const ImageBytes &image, const ChipInfo &chip,
   for (uint64_t i = 0; i < count; ++i) {
     uint64_t entry[3]; // offset, size, size of the id
     if (!image.read(at, entry, sizeof entry))
-      return invalid("the offload bundle ends in entry " + std::to_string(i) +
-                     " of " + std::to_string(count));
+      return invalidImage("the offload bundle ends in entry " +
+                          std::to_string(i) + " of " + std::to_string(count));
     at += sizeof entry;
     std::string id;
     if (entry[2] > kMaxEntryId)
-      return invalid("a name of " + std::to_string(entry[2]) +
-                     " bytes in the offload bundle");
+      return invalidImage("a name of " + std::to_string(entry[2]) +
+                          " bytes in the offload bundle");
     id.resize(entry[2]);
     if (!image.read(at, id.data(), id.size()))
-      return invalid("the offload bundle ends in entry " + std::to_string(i) +
-                     " of " + std::to_string(count));
+      return invalidImage("the offload bundle ends in entry " +
+                          std::to_string(i) + " of " + std::to_string(count));
     at += id.size();
     const std::string_view target = targetOfEntry(id);
     if (target.empty())
@@ -224,7 +224,7 @@ Status fromBundle(const ImageBytes &image, const ChipInfo &chip,
                 (seen.empty() ? "no AMD GPU" : seen) + "; the device is " +
                 std::string(chip.target) + std::string(chip.features)};
   if (bestBytes == 0)
-    return invalid("the offload bundle's code object is empty");
+    return invalidImage("the offload bundle's code object is empty");
   return take(image, bestOffset, bestBytes, "the bundle's code object", elf);
 }
 
@@ -235,7 +235,7 @@ Status decompress(const ImageBytes &image, std::vector<uint8_t> &bundle) {
     uint16_t version, method;
   } start;
   if (!image.read(0, &start, sizeof start))
-    return invalid("the compressed offload bundle ends in its header");
+    return invalidImage("the compressed offload bundle ends in its header");
   // Version 1 says the uncompressed size (4 bytes) and a hash (8), version 2
   // the file's size before these (4), version 3 both sizes in 8 bytes.
   uint64_t fileBytes = 0, bytes = 0, header = 0;
@@ -245,8 +245,9 @@ Status decompress(const ImageBytes &image, std::vector<uint8_t> &bundle) {
     whole = image.read(8, &size, sizeof size);
     bytes = size, fileBytes = image.size(), header = 20;
     if (fileBytes == UINT64_MAX)
-      return invalid("a compressed offload bundle of version 1 does not say "
-                     "its size; load it from a file");
+      return invalidImage(
+          "a compressed offload bundle of version 1 does not say "
+          "its size; load it from a file");
   } else if (start.version == 2) {
     uint32_t sizes[2] = {0, 0};
     whole = image.read(8, sizes, sizeof sizes);
@@ -256,35 +257,36 @@ Status decompress(const ImageBytes &image, std::vector<uint8_t> &bundle) {
     whole = image.read(8, sizes, sizeof sizes);
     fileBytes = sizes[0], bytes = sizes[1], header = 32;
   } else {
-    return invalid("a compressed offload bundle of version " +
-                   std::to_string(start.version) + "; 1 to 3 are known");
+    return invalidImage("a compressed offload bundle of version " +
+                        std::to_string(start.version) + "; 1 to 3 are known");
   }
   if (!whole || fileBytes < header)
-    return invalid("the compressed offload bundle ends in its header");
+    return invalidImage("the compressed offload bundle ends in its header");
   std::vector<uint8_t> packed;
   if (Status s = take(image, header, fileBytes - header,
                       "a compressed offload bundle", packed);
       !s)
     return s;
   if (bytes > kMaxImage || bytes > (packed.size() + 4) * kMaxRatio)
-    return invalid(std::to_string(packed.size()) +
-                   " compressed bytes cannot stand for " +
-                   std::to_string(bytes));
+    return invalidImage(std::to_string(packed.size()) +
+                        " compressed bytes cannot stand for " +
+                        std::to_string(bytes));
   SmallVector<uint8_t, 0> plain;
   const auto format = static_cast<compression::Format>(start.method);
   if (format != compression::Format::Zlib &&
       format != compression::Format::Zstd)
-    return invalid("compression method " + std::to_string(start.method) +
-                   " of an offload bundle; 0 (zlib) and 1 (zstd) are known");
+    return invalidImage(
+        "compression method " + std::to_string(start.method) +
+        " of an offload bundle; 0 (zlib) and 1 (zstd) are known");
   if (const char *why = compression::getReasonIfUnsupported(format))
-    return invalid(why);
+    return invalidImage(why);
   if (Error failed = compression::decompress(format, packed, plain, bytes))
-    return invalid("the compressed offload bundle is damaged: " +
-                   toString(std::move(failed)));
+    return invalidImage("the compressed offload bundle is damaged: " +
+                        toString(std::move(failed)));
   if (plain.size() != bytes)
-    return invalid("the compressed offload bundle holds " +
-                   std::to_string(plain.size()) + " bytes and claims " +
-                   std::to_string(bytes));
+    return invalidImage("the compressed offload bundle holds " +
+                        std::to_string(plain.size()) + " bytes and claims " +
+                        std::to_string(bytes));
   bundle.assign(plain.begin(), plain.end());
   return Status::success();
 }
@@ -310,7 +312,7 @@ Status extractCodeObject(const ImageBytes &image, const ChipInfo &chip,
                          std::vector<uint8_t> &elf) {
   char start[kBundleMagicSize] = {};
   if (!image.read(0, start, 4))
-    return invalid("it has fewer than 4 bytes");
+    return invalidImage("it has fewer than 4 bytes");
   if (std::memcmp(start, ELF::ElfMagic, 4) == 0) {
     uint64_t size = image.size();
     if (size == UINT64_MAX)
@@ -324,17 +326,18 @@ Status extractCodeObject(const ImageBytes &image, const ChipInfo &chip,
       return s;
     if (bundle.size() < kBundleMagicSize ||
         std::memcmp(bundle.data(), kBundleMagic, kBundleMagicSize) != 0)
-      return invalid("what is compressed in it is no offload bundle");
+      return invalidImage("what is compressed in it is no offload bundle");
     return fromBundle(ImageBytes::sized(bundle.data(), bundle.size()), chip,
                       elf);
   }
   if (std::memcmp(start, kOffloadBinaryMagic, 4) == 0)
-    return invalid("it is an offload binary that clang-linker-wrapper has not "
-                   "unpacked; link the program with clang --offload-link");
+    return invalidImage(
+        "it is an offload binary that clang-linker-wrapper has not "
+        "unpacked; link the program with clang --offload-link");
   if (image.read(0, start, sizeof start) &&
       std::memcmp(start, kBundleMagic, kBundleMagicSize) == 0)
     return fromBundle(image, chip, elf);
-  return invalid("it is neither an ELF file nor an offload bundle");
+  return invalidImage("it is neither an ELF file nor an offload bundle");
 }
 
 } // namespace fovea::sim

@@ -28,7 +28,7 @@ struct Kernel {
   ProblemKey key;
 };
 
-std::vector<Kernel> kernelsOf(const Session &session, OpKind op) {
+std::vector<Kernel> kernelsFor(const Session &session, OpKind op) {
   std::vector<Kernel> kernels;
   const Expected<TargetId> device = TargetId::parse(session.arch());
   for (uint32_t id = 1; id <= fovea_kernel_count(session.context()); ++id) {
@@ -190,7 +190,7 @@ json qualify::runKernels(Session &session, const Request &request) {
         simulator ? "the simulated " + chipOf(session) : "not run: " + error;
   }
   for (OpKind op : {OpKind::Forward, OpKind::Backward}) {
-    const std::vector<Kernel> kernels = kernelsOf(session, op);
+    const std::vector<Kernel> kernels = kernelsFor(session, op);
     if (kernels.empty()) {
       result["without"].push_back(toString(op));
       continue;

@@ -37,7 +37,7 @@ struct SideLayout {
   bool areAlike = false; ///< no lengths are passed
 };
 
-struct Layout {
+struct SequencesLayout {
   const char *name, *help;
   SideLayout q, k;
 };
@@ -45,7 +45,7 @@ constexpr SideLayout kPacked = {true, true, false},
                      kBatches = {false, true, false},
                      kLengths = {false, false, false},
                      kAlike = {false, false, false, 0, 0, false, true};
-constexpr Layout kLayouts[] = {
+constexpr SequencesLayout kLayouts[] = {
     {"packed", "one behind the other", kPacked, kPacked},
     {"sliced",
      "packed, behind others: cumulative lengths that do not begin at 0",
@@ -119,7 +119,7 @@ private:
 
 std::string layoutsOfSequences() {
   std::string text;
-  for (const Layout &layout : kLayouts)
+  for (const SequencesLayout &layout : kLayouts)
     text += std::string(text.empty() ? "" : ", ") + layout.name + " (" +
             layout.help + ")";
   return text;
@@ -148,12 +148,12 @@ std::optional<SequencesShape> parseSequences(const std::string &text,
     shape.q.lengths.push_back(lengths->first);
     shape.k.lengths.push_back(lengths->second);
   }
-  const Layout *layout =
-      std::find_if(std::begin(kLayouts), std::end(kLayouts),
-                   [&](const Layout &row) { return row.name == words[0]; });
+  const SequencesLayout *layout = std::find_if(
+      std::begin(kLayouts), std::end(kLayouts),
+      [&](const SequencesLayout &row) { return row.name == words[0]; });
   if (layout == std::end(kLayouts)) {
     error = given + " has no layout that there is; take one of:";
-    for (const Layout &row : kLayouts)
+    for (const SequencesLayout &row : kLayouts)
       error += std::string(" ") + row.name;
     return std::nullopt;
   }

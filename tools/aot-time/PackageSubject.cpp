@@ -32,7 +32,7 @@ public:
                std::string &error) const override {
     DescriptionOptions options;
     options.layout = query.layout;
-    options.window = parseWindow(query.mask).value_or(Window());
+    options.window = parseWindow(query.mask).value_or(fovea::Window());
     const Expected<std::string> text =
         describeKernel(record, reader->target().str(),
                        reader->path() + ":" + record.schedule, options);
@@ -75,7 +75,7 @@ private:
 bool timing::packageSubjects(const PackageQuery &query,
                              std::vector<std::unique_ptr<Subject>> &subjects,
                              std::string &error) {
-  const std::optional<Window> window = parseWindow(query.mask);
+  const std::optional<fovea::Window> window = parseWindow(query.mask);
   if (!window) {
     error = "'" + query.mask +
             "' is none of none, causal-top-left, causal-bottom-right, and no "

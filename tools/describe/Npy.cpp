@@ -45,12 +45,12 @@ double bfloat(const char *from) {
   return ref::fromBF16(uint16_t(plain<uint16_t>(from)));
 }
 
-struct TypeRow {
+struct NpyType {
   const char *name;
   size_t bytes;
   double (*read)(const char *);
 };
-constexpr TypeRow kTypes[] = {
+constexpr NpyType kNpyTypes[] = {
     {"<f2", 2, half},   {"<f4", 4, plain<float>}, {"<f8", 8, plain<double>},
     {"<u2", 2, bfloat}, {"<V2", 2, bfloat},       {"|V2", 2, bfloat},
 };
@@ -126,7 +126,7 @@ bool fovea::run::readNpy(const std::string &path, NpyArray &array,
   array.shape.clear();
   if (!parseShape(valueOf(header, "shape"), array.shape, elements))
     return refuse("the shape in its header cannot be read");
-  for (const TypeRow &row : kTypes) {
+  for (const NpyType &row : kNpyTypes) {
     if (type.compare(0, 5, "'" + std::string(row.name) + "'") != 0)
       continue;
     // Piece by piece: a damaged shape may ask for more than there is memory.

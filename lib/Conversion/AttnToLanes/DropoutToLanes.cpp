@@ -20,7 +20,7 @@ using layout::TileLayout;
 
 namespace {
 
-using Words = std::array<Value, 4>;
+using PhiloxWords = std::array<Value, 4>;
 
 /// Philox4x32-10 (Salmon et al. 2011) of counters whose upper half is 0.
 class Philox {
@@ -29,9 +29,9 @@ public:
     std::tie(keys[0], keys[1]) = halves(seed);
   }
   /// \param counter  i64
-  Words operator()(Value counter) {
+  PhiloxWords operator()(Value counter) {
     auto [low, high] = halves(counter);
-    Words state = {low, high, constant(0), constant(0)};
+    PhiloxWords state = {low, high, constant(0), constant(0)};
     std::array<Value, 2> key = keys;
     constexpr int rounds = 10;
     for (int round = 0; round != rounds; ++round) {
@@ -183,7 +183,7 @@ private:
                  const TileLayout &layout, const std::array<KeyBit, 2> &bits,
                  int number, uint32_t reg, MutableArrayRef<Value> words) const {
 
-    Words made = philox(counterOf(b, op, layout, bits, number, reg));
+    PhiloxWords made = philox(counterOf(b, op, layout, bits, number, reg));
     Value second = arith::SelectOp::create(b, op.getSwaps(), made[2], made[1]);
     made[2] = arith::SelectOp::create(b, op.getSwaps(), made[1], made[2]);
     made[1] = second;

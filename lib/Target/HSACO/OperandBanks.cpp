@@ -24,7 +24,7 @@ static constexpr unsigned kBanks = 4;
 /// Two factors and a sum.
 static constexpr unsigned kOperands = 3;
 /// How much more a loop's clash costs than one outside of it.
-static constexpr uint64_t kLoopWeight = 16;
+static constexpr uint64_t kClashesOfLoop = 16;
 /// A kind of hint that LLVM's target has not.
 static constexpr unsigned kHintKind = 64;
 /// Rounds in which registers change to a better bank; few need a second.
@@ -149,7 +149,7 @@ bool OperandBanks::runOnMachineFunction(MachineFunction &function) {
   for (const MachineBasicBlock &block : function) {
     uint64_t weight = 1;
     for (unsigned depth = loops.getLoopDepth(&block); depth; --depth)
-      weight *= kLoopWeight;
+      weight *= kClashesOfLoop;
     for (const MachineInstr &instruction : block) {
       if (!isProduct(instruction))
         continue;

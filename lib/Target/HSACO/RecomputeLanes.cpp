@@ -22,7 +22,7 @@ using namespace fovea::hsaco;
 /// that of the work-item.
 static constexpr uint64_t kLanes = 32;
 /// Instructions that a value may take from the lane's number on.
-static constexpr size_t kMostInstructions = 8;
+static constexpr size_t kMostPerLane = 8;
 /// Instructions from a value on to the comparison that it is for.
 static constexpr int kMostSteps = 4;
 
@@ -102,7 +102,7 @@ bool LaneValues::follows(Instruction &instruction,
     else if (!isa<Constant>(operand) && !uniformity.isUniform(operand))
       return false;
   }
-  if (takes == 1 || takes > kMostInstructions)
+  if (takes == 1 || takes > kMostPerLane)
     return false;
   found[&instruction] = takes;
   return true;

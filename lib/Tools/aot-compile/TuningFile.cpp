@@ -16,7 +16,7 @@ using namespace fovea;
 using namespace fovea::tools;
 namespace json = llvm::json;
 
-static constexpr unsigned kMaxDepth = 8; // a file of rows needs 3
+static constexpr unsigned kMaxTableDepth = 8; // a file of rows needs 3
 
 namespace {
 struct FileRow {
@@ -42,14 +42,15 @@ static constexpr llvm::StringLiteral kOtherKeys[] = {
 
 /// Empty, or what is wrong with a row.
 static std::string readRow(const json::Object &object, FileRow &row) {
-  for (const auto &[key, value] : object)
-    if (!llvm::is_contained(kOtherKeys, llvm::StringRef(key)) &&
-        llvm::none_of(kLimits, [&](const LimitKey &limit) {
-          return limit.key == llvm::StringRef(key);
-        }))
+  for (const auto &member : object) {
+    const llvm::StringRef key = member.first;
+    if (!llvm::is_contained(kOtherKeys, key) &&
+        llvm::none_of(kLimits,
+                      [&](const LimitKey &limit) { return limit.key == key; }))
       return "has the unknown key '" + key.str() +
              "'; known: problem, schedule, max_seqlen_q, max_seqlen_k, "
              "max_batch_heads, parameters, gain, by";
+  }
   for (const LimitKey &limit : kLimits) {
     const json::Value *value = object.get(limit.key);
     if (!value || value->getAsNull())
@@ -91,9 +92,10 @@ static std::vector<FileRow> readRows(const std::string &path,
     return rows;
   }
   llvm::StringRef text = *read;
-  if (unsigned line = lineTooDeep(text, kMaxDepth)) {
+  if (unsigned line = lineTooDeep(text, kMaxTableDepth)) {
     complaints.add(path + ":" + std::to_string(line),
-                   "brackets are nested more than " + llvm::Twine(kMaxDepth) +
+                   "brackets are nested more than " +
+                       llvm::Twine(kMaxTableDepth) +
                        " deep; a file of tuning rows needs 3");
     return rows;
   }

@@ -13,8 +13,6 @@ using namespace fovea::reference;
 
 namespace {
 
-constexpr unsigned kBlock = 64;
-
 template <typename Bits, typename Value>
 Bits bitsOf(Value value) {
   static_assert(sizeof(Bits) == sizeof(Value));

@@ -258,6 +258,9 @@ private:
   uint64_t state = 0x1234567887654321ull;
 };
 
+/// Work-items of most workgroups.
+constexpr unsigned kBlock = 64;
+
 /// Workgroups of `block` that cover `n` items.
 inline unsigned groups(size_t n, unsigned block) {
   return unsigned((n + block - 1) / block);

@@ -11,8 +11,6 @@ using namespace fovea::test;
 
 namespace {
 
-constexpr unsigned kBlock = 64;
-
 /// Random numbers of all magnitudes, and the awkward ones.
 template <typename T>
 std::vector<T> operands(Numbers &numbers, size_t count) {

@@ -10,8 +10,6 @@ using namespace fovea::test;
 
 namespace {
 
-constexpr unsigned kBlock = 64;
-
 TEST_P(OpenCL, Reduce) {
   Numbers numbers;
   const int n = 1000;

@@ -124,11 +124,11 @@ TEST_F(NarrowSumsTest, OfShortSequencesTakeSmallBlocks) {
   p.batch = 4;
   p.heads_q = p.heads_k = 16;
   p.narrow_sums = 1;
-  for (auto [length, rows] :
+  for (const auto &[length, rows] :
        {std::pair(512, 128), {1024, 128}, {2048, 192}, {4096, 192}}) {
     p.seqlen_q = p.seqlen_k = length;
-    auto pack = [&](auto &...tensors) {
-      ((tensors.stride_seq = 128, tensors.stride_head = 128 * length,
+    auto pack = [&, rowsOfHead = length](auto &...tensors) {
+      ((tensors.stride_seq = 128, tensors.stride_head = 128 * rowsOfHead,
         tensors.stride_batch = p.heads_q * tensors.stride_head),
        ...);
     };

@@ -110,12 +110,12 @@ AffineExpr Terms::simplify(AffineExpr index) const {
   return result;
 }
 
-using Bounds = ValueBoundsConstraintSet;
+using ValueBounds = ValueBoundsConstraintSet;
 
 bool Terms::areEqual(Dim a, Dim b) {
   FailureOr<bool> known =
-      Bounds::areEqual(Bounds::Variable(a.tensor, a.number),
-                       Bounds::Variable(b.tensor, b.number));
+      ValueBounds::areEqual(ValueBounds::Variable(a.tensor, a.number),
+                            ValueBounds::Variable(b.tensor, b.number));
   return succeeded(known) && *known;
 }
 
@@ -130,8 +130,8 @@ bool Terms::areEqual(Value size, Dim dim) {
     size = cast.getIn();
   if (!size.getType().isIndex())
     return false;
-  FailureOr<bool> known =
-      Bounds::areEqual(size, Bounds::Variable(dim.tensor, dim.number));
+  FailureOr<bool> known = ValueBounds::areEqual(
+      size, ValueBounds::Variable(dim.tensor, dim.number));
   return succeeded(known) && *known;
 }
 
