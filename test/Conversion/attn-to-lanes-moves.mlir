@@ -178,6 +178,7 @@ gpu.func @apart(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {a
 
 #rowsof4 = #attn.layout<reg = [[0, 1], [0, 2]], lane = [[1, 0], [2, 0], [4, 0], [8, 0], [16, 0], [0, 0]], wave = [[0, 0]], grid = [1, 1]>
 #banks = #attn.layout<reg = [[0, 1], [4, 0]], lane = [[1, 0], [2, 0], [0, 2], [8, 0], [16, 0], [0, 0]], wave = [[0, 0]], grid = [1, 1]>
+#halfrows = #attn.layout<reg = [[0, 1], [8, 0]], lane = [[1, 0], [2, 0], [4, 0], [0, 2], [16, 0], [0, 0]], wave = [[0, 0]], grid = [1, 1]>
 
 gpu.module @chip_without_exchanges attributes {attn.target = #attn.target<"gfx942">} {
 // CHECK-LABEL: gpu.func @through_lds(
@@ -205,6 +206,21 @@ gpu.func @between_banks(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attri
   %t = attn.load %view : !attn.view<4 x f32> -> tensor<32x4xf32, #rowsof4>
   %m = attn.convert_layout %t : tensor<32x4xf32, #rowsof4> -> tensor<32x4xf32, #banks>
   attn.store %m, %view : tensor<32x4xf32, #banks>, !attn.view<4 x f32>
+  gpu.return
+}
+
+// Half a row on is half a row back: 0x128 turns a row of 16 by 8 lanes, and two banks
+// get their words.
+// CHECK-LABEL: gpu.func @between_half_rows(
+// CHECK-DAG:     rocdl.update.dpp {{.*}}with 296, 15, 12, false
+// CHECK-DAG:     rocdl.update.dpp {{.*}}with 296, 15, 3, false
+// CHECK-NOT:     rocdl.ds_bpermute
+// CHECK:         gpu.return
+gpu.func @between_half_rows(%base: !llvm.ptr<1>, %offset: i64, %n: i32) kernel attributes {attn.schedule = #schedule} {
+  %view = attn.view %base[%offset] rows %n stride %n : !attn.view<4 x f32>
+  %t = attn.load %view : !attn.view<4 x f32> -> tensor<32x4xf32, #rowsof4>
+  %m = attn.convert_layout %t : tensor<32x4xf32, #rowsof4> -> tensor<32x4xf32, #halfrows>
+  attn.store %m, %view : tensor<32x4xf32, #halfrows>, !attn.view<4 x f32>
   gpu.return
 }
 
