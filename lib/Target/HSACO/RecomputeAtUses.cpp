@@ -106,19 +106,18 @@ bool RecomputeAtUses::mayBeHeld(Register reg, LaneBitmask lanes,
     return false;
   const int size = registersOf(reg, lanes);
   // Whether the register is alive in between, and if not, whether it may.
-  auto walk = [&](size_t from, size_t to, int most) -> std::optional<bool> {
+  auto walk = [&](const MachineBasicBlock *block,
+                  size_t to) -> std::optional<bool> {
+    const size_t from = 2 * blocks.lookup(block).first;
     const std::optional<size_t> alive = lastAlive(reg, lanes, from, to);
-    if (most + size <= int(limit)) // nowhere in the block
-      return alive ? std::optional(true) : std::nullopt;
-    for (size_t point = to; point > (alive ? *alive + 1 : from); --point)
-      if (pressure[point - 1] + size > int(limit))
-        return false;
+    if (mostPressure.lookup(block) + size > int(limit)) // somewhere in it
+      for (size_t point = to; point > (alive ? *alive + 1 : from); --point)
+        if (pressure[point - 1] + size > int(limit))
+          return false;
     return alive ? std::optional(true) : std::nullopt;
   };
   SmallPtrSet<const MachineBasicBlock *, 16> seen;
-  auto [first, last] = blocks.lookup(at.getParent());
-  if (auto found = walk(2 * first, 2 * numbers.lookup(&at) + 1,
-                        mostPressure.lookup(at.getParent())))
+  if (auto found = walk(at.getParent(), 2 * numbers.lookup(&at) + 1))
     return *found;
   SmallVector<const MachineBasicBlock *> work(at.getParent()->predecessors());
   while (!work.empty()) {
@@ -127,8 +126,7 @@ bool RecomputeAtUses::mayBeHeld(Register reg, LaneBitmask lanes,
       continue;
     if (block->pred_empty() || seen.size() > kMostBlocks)
       return false;
-    auto [start, end] = blocks.lookup(block);
-    if (auto found = walk(2 * start, 2 * end, mostPressure.lookup(block))) {
+    if (auto found = walk(block, 2 * blocks.lookup(block).second)) {
       if (!*found)
         return false;
       continue;

@@ -152,22 +152,6 @@ void ScalarPressure::count() {
   countLanes();
 }
 
-/// Whether all lanes of a register are alive at a point.
-bool ScalarPressure::isAlive(Register reg, LaneBitmask lanes,
-                             size_t point) const {
-  const LiveInterval &interval = intervals->getInterval(reg);
-  const SlotIndex slot = slotOf(point);
-  if (!interval.hasSubRanges())
-    return interval.liveAt(slot);
-  for (const LiveInterval::SubRange &part : interval.subranges())
-    if ((part.LaneMask & lanes).any()) {
-      if (!part.liveAt(slot))
-        return false;
-      lanes &= ~part.LaneMask;
-    }
-  return lanes.none();
-}
-
 /// The last point ahead of another one at which a range is alive.
 std::optional<size_t> ScalarPressure::lastOf(const LiveRange &range,
                                              size_t to) const {
@@ -188,11 +172,11 @@ std::optional<size_t> ScalarPressure::lastOf(const LiveRange &range,
 std::optional<size_t> ScalarPressure::lastAlive(Register reg, LaneBitmask lanes,
                                                 size_t from, size_t to) const {
   const LiveInterval &interval = intervals->getInterval(reg);
-  if (!interval.hasSubRanges()) {
-    const std::optional<size_t> last = lastOf(interval, to);
-    return last && *last >= from ? last : std::nullopt;
-  }
   SmallVector<const LiveRange *, 4> parts;
+  if (!interval.hasSubRanges()) {
+    parts.push_back(&interval);
+    lanes = LaneBitmask::getNone();
+  }
   for (const LiveInterval::SubRange &part : interval.subranges())
     if ((part.LaneMask & lanes).any()) {
       parts.push_back(&part);
@@ -201,17 +185,16 @@ std::optional<size_t> ScalarPressure::lastAlive(Register reg, LaneBitmask lanes,
   if (lanes.any())
     return std::nullopt;
   // Back to where each part is alive, until all are at one point.
-  for (size_t agreed = 0, end = to, i = 0; agreed != parts.size();
-       i = (i + 1) % parts.size()) {
-    const std::optional<size_t> last = lastOf(*parts[i], end);
-    if (!last || *last < from)
-      return std::nullopt;
-    agreed = *last + 1 == end ? agreed + 1 : 1;
-    end = *last + 1;
-    if (agreed == parts.size())
-      return last;
+  for (size_t before = to + 1; before != to;) {
+    before = to;
+    for (const LiveRange *part : parts) {
+      const std::optional<size_t> last = lastOf(*part, to);
+      if (!last || *last < from)
+        return std::nullopt;
+      to = *last + 1;
+    }
   }
-  return std::nullopt;
+  return to - 1;
 }
 
 /// Whether a register has one value where two instructions read.

@@ -35,10 +35,14 @@ struct ScalarPressure {
   llvm::LaneBitmask lanesOf(const llvm::MachineOperand &operand) const;
   llvm::SlotIndex slotOf(size_t point) const;
 
-  bool isAlive(llvm::Register reg, llvm::LaneBitmask lanes, size_t point) const;
   /// The last point from \p from on and ahead of \p to with all lanes alive.
   std::optional<size_t> lastAlive(llvm::Register reg, llvm::LaneBitmask lanes,
                                   size_t from, size_t to) const;
+  /// Whether all lanes of a register are alive at a point.
+  bool isAlive(llvm::Register reg, llvm::LaneBitmask lanes,
+               size_t point) const {
+    return lastAlive(reg, lanes, point, point + 1).has_value();
+  }
   bool isSame(llvm::Register reg, llvm::LaneBitmask lanes,
               const llvm::MachineInstr &here,
               const llvm::MachineInstr &there) const;
