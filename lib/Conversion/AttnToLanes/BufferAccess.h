@@ -47,6 +47,27 @@ inline RowEnd rowEndOf(mlir::ConversionPatternRewriter &rewriter,
           remapped(made.getAgain())};
 }
 
+/// The first row of a view that is in bounds, i32; null: 0.
+inline mlir::Value firstRowOf(mlir::ConversionPatternRewriter &rewriter,
+                              mlir::TypedValue<attn::ViewType> view) {
+  auto made = view.getDefiningOp<attn::ViewOp>();
+  return made && made.getFrom() ? rewriter.getRemappedValue(made.getFrom())
+                                : mlir::Value();
+}
+
+/// The byte offset of row `row`, or, before row `from`, one beyond all bounds:
+/// the sign of what is missing makes it that; conditions would take a pair of
+/// scalar registers each where waves have 64 lanes. Ahead of the column, which
+/// the instruction adds.
+inline mlir::Value offsetFrom(mlir::ImplicitLocOpBuilder &b, LaneContext &lanes,
+                              mlir::Value from, mlir::Value row,
+                              mlir::Value offset) {
+  mlir::Value beyond = mlir::arith::SubIOp::create(b, row, from);
+  return mlir::arith::OrIOp::create(
+      b, offset,
+      mlir::arith::AndIOp::create(b, beyond, lanes.i32(b, kOutOfBounds)));
+}
+
 } // namespace fovea
 
 #endif // FOVEA_CONVERSION_ATTNTOLANES_BUFFERACCESS_H

@@ -168,8 +168,9 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
     Value places = addBytes(b, adaptor.getLds()[0], start);
     // What this lane fetches. A column outside the view puts it out of bounds,
     // whatever rows are added.
-    Value row =
-        arith::MulIOp::create(b, lanes.coordinate(op, layout, 0), stride);
+    Value number = lanes.coordinate(op, layout, 0);
+    Value row = arith::MulIOp::create(b, number, stride);
+    const Value from = firstRowOf(rewriter, op.getView());
     int64_t viewBytes = op.getView().getType().getColumns() * bytes;
     for (const auto &regs : accesses.regs) {
       Coord at = layout.map(regs[0], 0, 0);
@@ -184,6 +185,10 @@ struct LowerCopyLds : public LanePattern<CopyLdsOp> {
       if (at[0] != 0)
         offset = arith::AddIOp::create(
             b, offset, arith::MulIOp::create(b, stride, i32(at[0])));
+      if (from)
+        offset =
+            offsetFrom(b, lanes, from,
+                       arith::AddIOp::create(b, number, i32(at[0])), offset);
       auto load = ROCDL::RawPtrBufferLoadLdsOp::create(
           b, TypeRange{},
           ValueRange{

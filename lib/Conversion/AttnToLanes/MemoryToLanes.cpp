@@ -144,16 +144,9 @@ public:
       result = inRuns(result, at[0]);
     else if (at[0] != 0)
       result = arith::AddIOp::create(b, result, toRow(at[0]));
-    if (from) {
-      // The sign of what is missing to the first row makes the offset one
-      // beyond all bounds; conditions would take a pair of scalar registers
-      // each where waves have 64 lanes. Ahead of the column, which the
-      // instruction adds.
-      Value beyond = arith::SubIOp::create(
-          b, arith::AddIOp::create(b, row, i32(at[0])), from);
-      result = arith::OrIOp::create(
-          b, result, arith::AndIOp::create(b, beyond, i32(kOutOfBounds)));
-    }
+    if (from)
+      result = offsetFrom(b, lanes, from,
+                          arith::AddIOp::create(b, row, i32(at[0])), result);
     if (!end.columns) {
       // Ahead of the column, which the instruction adds: LLVM joins accesses
       // that differ by it alone.
@@ -298,7 +291,11 @@ struct LowerLoad : public LanePattern<LoadOp> {
             ? TileAccesses(layout, element, wideAccesses(layout, 1))
             : TileAccesses(layout, element);
     Value resource = adaptor.getView()[kResource];
-    Value from = op.getFrom() ? adaptor.getFrom().front() : Value();
+    Value from = firstRowOf(rewriter, op.getView());
+    if (op.getFrom()) {
+      Value own = adaptor.getFrom().front();
+      from = from ? Value(arith::MaxSIOp::create(b, from, own)) : own;
+    }
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
                           adaptor.getView(),
                           rowEndOf(rewriter, op.getView()), from,

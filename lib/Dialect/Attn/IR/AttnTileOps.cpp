@@ -68,6 +68,14 @@ static LogicalResult checkElements(Operation *op, Type a, Type b) {
 }
 
 LogicalResult ViewOp::verify() {
+  if (getFrom()) {
+    if (!getRuns().empty())
+      return emitOpError("has rows in runs, which begin with the first");
+    for (Operation *user : getOperation()->getUsers())
+      if (!isa<LoadOp, CopyLdsOp>(user))
+        return emitOpError("has rows out of bounds ahead of others, which are "
+                           "only loaded from");
+  }
   if (getRuns().empty())
     return success();
   if (getRuns().size() != RunOperands)

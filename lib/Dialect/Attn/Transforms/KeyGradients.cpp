@@ -552,6 +552,8 @@ void KeyGradients::build() {
   else
     queries = visibility.rowsOfKeys(firstKey, last, tiles.blockN,
                                     sumsPairs() ? tiles.blockN : 1);
+  // Loops look at no row alone: queries hold numbers, seen by a key or not.
+  queries.hidden = nullptr;
   if (sumsPairs()) {
     spareBlock = sub(blocksOf(seqlenQ(), tiles.blockN),
                      div(queries.origin, i32(tiles.blockN)));

@@ -224,6 +224,8 @@ Segments QueryBlockBuilder::shareOf(const Segments &all, int64_t group) {
     part.origin = add(all.origin, keysBefore);
     part.count = sub(min(all.count, mul(end, i32(blockN))), keysBefore);
     part.count = max(zero, part.count);
+    if (part.hidden)
+      part.hidden = sub(part.hidden, keysBefore);
   }
   if (all.hasHead)
     part.head = within(all.head);

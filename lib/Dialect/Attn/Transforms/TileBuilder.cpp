@@ -323,8 +323,8 @@ Value TileBuilder::view(const Rows &rows, Value first, int64_t columns,
   return ViewOp::create(
       b, ViewType::get(b.getContext(), columns, type ? type : elementType),
       rows.base, offset, sub(rows.count, first), rows.stride, runs,
-      rows.columns, rows.again, rows.columns && rows.isLoose,
-      rows.columns && isElementwise(rows.width));
+      rows.columns, rows.again, rows.from ? sub(rows.from, first) : Value(),
+      rows.columns && rows.isLoose, rows.columns && isElementwise(rows.width));
 }
 
 Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
@@ -393,6 +393,7 @@ Rows TileBuilder::within(const Rows &rows, const Segments &segments) {
   Rows part = rows;
   part.offset = add(rows.offset, before);
   part.count = segments.count;
+  part.from = segments.hidden;
   return part;
 }
 
@@ -509,6 +510,7 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     Value before = mul(keys.head, i32(blockN));
     fromFull.offset = add(from.offset, mul(i64(before), i64(from.stride)));
     fromFull.count = sub(from.count, before);
+    fromFull.from = nullptr; // they are of the head
   }
 }
 

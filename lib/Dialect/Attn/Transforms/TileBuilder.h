@@ -92,6 +92,8 @@ struct Rows {
   /// there.
   bool isLoose = false;
   int64_t width = 0; ///< columns of the tensor; 0: no tensor's
+  /// i32: rows before this one are never read; null: 0.
+  mlir::Value from = nullptr;
   /// i32: rows are those of so many heads, one head after the other, each of
   /// `headRows` and `headStride` elements behind the one before; null: of one.
   mlir::Value heads = nullptr, headRows = nullptr, headStride = nullptr;

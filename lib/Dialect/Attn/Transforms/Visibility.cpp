@@ -78,10 +78,11 @@ Segments Visibility::segments(llvm::function_ref<SeenBounds(const Part &)> of,
   result.origin = zero;
   if (result.hasHead)
     result.origin = arith::MinSIOp::create(b, positive(seen.any.begin), length);
-  if (result.hasHead && originStep > 1)
-    result.origin = arith::SubIOp::create(
-        b, result.origin,
-        arith::RemUIOp::create(b, result.origin, constant(originStep)));
+  if (result.hasHead && originStep > 1) {
+    result.hidden =
+        arith::RemUIOp::create(b, result.origin, constant(originStep));
+    result.origin = arith::SubIOp::create(b, result.origin, result.hidden);
+  }
   auto past = [&](Value number) -> Value {
     if (!result.hasHead)
       return number;

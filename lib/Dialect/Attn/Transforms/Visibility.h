@@ -23,6 +23,9 @@ struct Segments {
   /// Whether the head may hold a block, and the tail one for another reason
   /// than that the rows end in it: known when the kernel is compiled.
   bool hasHead, hasTail;
+  /// i32: from the origin on so many rows do not count, which it was rounded
+  /// down by; null: none.
+  mlir::Value hidden = nullptr;
 };
 
 class Visibility {

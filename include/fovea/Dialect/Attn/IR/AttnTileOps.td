@@ -43,6 +43,9 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
     less than 2^16, and runs span less than 2^31 bytes. Such a view is only
     loaded from.
 
+    Rows before `from`, where it is given, are out of bounds; such a view is only
+    loaded from, too, and is none in runs.
+
     `rows` at most 256 are addressable, and `stride` times 256 rows must span
     less than 2^31 bytes (docs/KernelAbi.md).
 
@@ -60,14 +63,14 @@ def Attn_ViewOp : Attn_Op<"view", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins LLVM_PointerInAddressSpace<1>:$base, I64:$offset,
                        I32:$rows, I32:$stride, Variadic<I32>:$runs,
                        Optional<I32>:$columns, Optional<I32>:$again,
-                       UnitAttr:$loose, UnitAttr:$single);
+                       Optional<I32>:$from, UnitAttr:$loose, UnitAttr:$single);
   let results = (outs Attn_ViewType:$view);
   let hasVerifier = 1;
   let assemblyFormat = [{
     $base `[` $offset `]` `rows` $rows `stride` $stride
     (`runs` `(` $runs^ `)`)?
     (`columns` $columns^ (`again` $again^)? (`loose` $loose^)?
-    (`single` $single^)?)? attr-dict `:` type($view)
+    (`single` $single^)?)? (`from` $from^)? attr-dict `:` type($view)
   }];
   let extraClassDeclaration = [{
     /// Operands of `runs`.
