@@ -389,7 +389,7 @@ bool checkCombination(const CLI::App &app, const CommandLine &line,
                                        "forward-on-device",
                                        "deterministic",
                                        "narrow-sums"};
-  const std::set<std::string> forward = {"no-lse", "save-out"};
+  const std::set<std::string> forward = {"no-lse", "save-out", "splits"};
   const std::set<std::string> backward = {
       "dout",        "dout-scale", "forward-on-device", "deterministic",
       "narrow-sums", "save-dq",    "save-dk",           "save-dv"};

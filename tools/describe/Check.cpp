@@ -1,8 +1,8 @@
 //===- Check.cpp - what the buffers should hold at the end ----------------===//
 //
 // Packed sequences are checked one after the other, each as a problem of batch
-// 1 on part of the tensors. Where values have fewer dimensions than keys, the
-// oracle gets them padded with zeros, and so do the results.
+// 1 on part of the tensors. Where values have other dimensions than keys, the
+// oracle gets what has fewer padded with zeros, and so do the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -212,16 +212,18 @@ struct Checker::Impl {
     sequences.resize(count);
     for (size_t n = 0; n < count; ++n) {
       Sequence &sequence = sequences[n];
-      const ref::Tensor q = view("q", contents, n), v = view("v", contents, n);
+      const ref::Tensor q = view("q", contents, n), k = view("k", contents, n),
+                        v = view("v", contents, n);
       valueDim = v.dim;
-      if (v.dim > q.dim)
-        return refuse(error, "values have more dimensions (" +
-                                 std::to_string(v.dim) + ") than queries (" +
-                                 std::to_string(q.dim) + ")");
+      if (k.dim != q.dim)
+        return refuse(error, "head dimensions of queries (" +
+                                 std::to_string(q.dim) + ") and keys (" +
+                                 std::to_string(k.dim) + ") differ");
+      const int64_t dim = std::max(q.dim, v.dim);
       // Copies: kernels may write to their inputs.
-      sequence.q = padded(q, q.dim);
-      sequence.k = padded(view("k", contents, n), view("k", contents, n).dim);
-      sequence.v = padded(v, q.dim);
+      sequence.q = padded(q, dim);
+      sequence.k = padded(k, dim);
+      sequence.v = padded(v, dim);
       ref::BackwardProblem both;
       both.forward.q = sequence.q.tensor;
       both.forward.k = sequence.k.tensor;
@@ -231,7 +233,7 @@ struct Checker::Impl {
       both.forward.score = score;
       std::string wrong = both.forward.check();
       if (wrong.empty() && backward) {
-        sequence.dout = padded(view("dout", contents, n), q.dim);
+        sequence.dout = padded(view("dout", contents, n), dim);
         both.dout = sequence.dout.tensor;
         wrong = both.check();
       }

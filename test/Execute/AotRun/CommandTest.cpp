@@ -165,6 +165,7 @@ TEST(AotRun, UsageIsExitCode2AndSaysWhatIsPossible) {
       {kSound + "--save-dk=x.npy", "--save-dk has no effect"},
       {kSound + "--op=backward --no-lse", "--no-lse has no effect"},
       {kSound + "--op=backward --save-out=x.npy", "--save-out has no effect"},
+      {kSound + "--op=backward --splits=3", "--splits has no effect"},
       {kSound + "--list --mask=none", "--mask has no effect"},
       {kSound + "--list --suite=demo", "--suite has no effect"},
   };

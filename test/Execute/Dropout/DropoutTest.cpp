@@ -32,6 +32,9 @@ const Window kCausal = reference::Mask::CausalBottomRight;
 const Window kLast = {1, 0, Alignment::BottomRight, Alignment::BottomRight};
 const Window kNarrow = {61, 18, Alignment::BottomRight, Alignment::TopLeft};
 
+/// No numbers in keys that no query sees.
+constexpr auto kHidesNan = reference::InputKind::Masked;
+
 struct Row {
   int64_t batch, seqQ, seqK;
   Window mask;
@@ -39,7 +42,7 @@ struct Row {
   uint64_t seed, offset;
   bool swapsWords = false;
   const char *sequences = nullptr; ///< in place of batch and lengths
-  bool hidesNan = false;           ///< of keys that no query sees
+  std::optional<reference::InputKind> input = std::nullopt;
 };
 const Row kRows[] = {
     {2, 150, 203, kCausal, 0.3f, 0x1bf52, 0x1d4b42},
@@ -47,11 +50,11 @@ const Row kRows[] = {
     // The counter passes 2^32, and 2^64.
     {1, 64, 64, kAll, 0.5f, 0xdeadbeefcafe1234, 0xfffffff0},
     {2, 33, 31, kAll, 0.1f, ~uint64_t(0), ~uint64_t(99)},
-    {1, 20, 40, kAll, 1, 1, 0},
+    {1, 20, 40, kAll, 1, 1, 0, false, nullptr, reference::InputKind::OnesV},
     {1, 16, 70, kCausal, 1 - 0x1p-24f, 1, 0},
     // Groups of four keys whose first ones are seen by no query.
-    {1, 1, 131, kLast, 0.3f, 3, 0, false, nullptr, /*hidesNan=*/true},
-    {1, 70, 133, kNarrow, 0.3f, 5, 8, false, nullptr, /*hidesNan=*/true},
+    {1, 1, 131, kLast, 0.3f, 3, 0, false, nullptr, kHidesNan},
+    {1, 70, 133, kNarrow, 0.3f, 5, 8, false, nullptr, kHidesNan},
     // The call's lengths count, not the sequence's.
     {0, 0, 0, kCausal, 0.4f, 7, 1000, true, "packed:30x41,0,65x20,3x3"},
 };
@@ -62,8 +65,8 @@ protected:
     run::ForwardCase c = makeCase(row.batch, row.seqQ, row.seqK, row.mask);
     fill(c, row.sequences, isBackward);
     // Which keys those are lists and programs have a say in.
-    if (row.hidesNan && !kernel().has("blocks") && !*kernel().score)
-      c.input = reference::InputKind::Masked;
+    if (row.input && !kernel().has("blocks") && !*kernel().score)
+      c.input = *row.input;
     c.dropout = dropoutOf(c, row.p, row.seed, row.offset, row.swapsWords);
     return c;
   }
