@@ -19,6 +19,11 @@ bool fovea::hsaco::canBeHidden(const Value &value, const DataLayout &layout) {
   Type *type = value.getType();
   if (!type->isSingleValueType())
     return false;
+  // A condition as a number: what decides it LLVM may compare in vector
+  // registers, where it has one of them for something else.
+  if (auto *cast = dyn_cast<CastInst>(&value);
+      cast && cast->getSrcTy()->isIntOrIntVectorTy(1))
+    return false;
   const uint64_t bits = layout.getTypeSizeInBits(type).getFixedValue();
   return bits >= 32 && bits % 32 == 0 &&
          bits <= (type->isPtrOrPtrVectorTy() ? kMostPointerBits
