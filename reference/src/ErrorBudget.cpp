@@ -80,9 +80,10 @@ double largestOf(const std::vector<double> &values) {
 
 class Comparer {
 public:
-  Comparer(const Expectation &e, const Tensor &out, const float *lse)
+  Comparer(const Expectation &e, const Tensor &out, const float *lse,
+           bool hasShares)
       : e(e), q(e.problem.q), out(out), lse(lse), dim(e.problem.v.dim),
-        unit(unitRoundoff(q.type)) {
+        unit(unitRoundoff(q.type)), hasShares(hasShares) {
     logitBound = std::fabs(double(e.problem.scale)) * largestNorm(q) *
                  largestNorm(e.problem.k);
     // Of a program's scores, what it makes of a rounding before it and what it
@@ -124,6 +125,12 @@ public:
 private:
   double roundings() const {
     return q.type == ElemType::F32 ? kF32Roundings : 1;
+  }
+  /// Of 16 bits a share's results and the output may be rounded the same way by
+  /// as much as there is, where plain's one rounding is of nearly nothing: one
+  /// more, at the most that it costs.
+  double roundingsOfShares() const {
+    return hasShares && q.type != ElemType::F32 ? 1 : 0;
   }
   double largestNoise() const {
     double largest = e.exact.noise.empty() ? logitNoise : 0;
@@ -206,7 +213,7 @@ private:
     rms.error = std::sqrt(error2 / double(counted));
     rms.plain = std::sqrt(plain2 / double(counted));
     rms.budget = kFactor * rms.plain +
-                 kRmsRoundings * roundings() * unit *
+                 kRmsRoundings * (roundings() + roundingsOfShares()) * unit *
                      std::sqrt(exact2 / double(counted)) +
                  std::sqrt(noise2 / double(end - begin));
     // The block that used the largest part of its budget; a budget of 0 (all
@@ -257,6 +264,7 @@ private:
   const float *lse;
   const int64_t dim; ///< of the output
   const double unit;
+  const bool hasShares; ///< of the keys, combined
   double logitBound = 0, logitNoise = 0, magnitude = 0;
   int64_t worst = -1, worstBlock = 0;
   double worstValue = 0, worstUse = -1;
@@ -272,7 +280,7 @@ Expectation fovea::reference::expectForward(const ForwardProblem &problem,
 }
 
 Comparison fovea::reference::compareForward(const Expectation &expected,
-                                            const Tensor &out,
-                                            const float *lse) {
-  return Comparer(expected, out, lse).run();
+                                            const Tensor &out, const float *lse,
+                                            uint32_t shares) {
+  return Comparer(expected, out, lse, shares > 1).run();
 }

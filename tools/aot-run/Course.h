@@ -58,6 +58,7 @@ public:
   }
   /// Of the kernel that was chosen; 0: there is nothing to compute.
   uint32_t kernel() const { return plan.kernel; }
+  const auto &chosen() const { return plan; }
 
   /// Computes from the tensors what they hold afterwards; false: it failed.
   bool run() {

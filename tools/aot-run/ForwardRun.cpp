@@ -108,9 +108,10 @@ void checkOnes(const Tensor &out, const Expectation &expected,
 }
 
 /// Holds the results of a part to the oracle's.
+/// \param shares  of the keys
 void judge(const ForwardCase &c, const RunOptions &options,
            const ForwardProblem &problem, const Tensor &out,
-           const std::vector<float> &lse, RunReport &report) {
+           const std::vector<float> &lse, uint32_t shares, RunReport &report) {
   // Its results, and a head's keys and values.
   const Expectation expected = tool::allocating(
       "the fp64 reference",
@@ -123,7 +124,7 @@ void judge(const ForwardCase &c, const RunOptions &options,
     return;
   }
   const Comparison comparison =
-      compareForward(expected, out, c.lse ? lse.data() : nullptr);
+      compareForward(expected, out, c.lse ? lse.data() : nullptr, shares);
   if (!comparison.pass)
     fail(report, Outcome::Mismatch, comparison.message);
   if (!report.checked || useOf(comparison) > useOf(report.comparison))
@@ -177,7 +178,8 @@ RunReport Session::Impl::run(const ForwardCase &c, const RunOptions &options) {
     report.out.insert(report.out.end(), values.begin(), values.end());
     report.lse.insert(report.lse.end(), lse.begin(), lse.end());
     if (options.check)
-      judge(parts[i], options, problems[i], out, lse, report);
+      judge(parts[i], options, problems[i], out, lse, course.chosen().splits,
+            report);
   }
   return report;
 }

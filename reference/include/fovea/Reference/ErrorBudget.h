@@ -53,8 +53,10 @@ inline constexpr int64_t kRmsRows = 16;
 
 /// `out` [batch, heads_q, seqlen_q, dim] in the type of q; `lse` contiguous
 /// [batch, heads_q, seqlen_q], or null when the kernel wrote none.
+/// \param shares  of the keys, whose results are rounded before they are
+/// combined
 Comparison compareForward(const Expectation &expected, const Tensor &out,
-                          const float *lse);
+                          const float *lse, uint32_t shares = 1);
 
 } // namespace fovea::reference
 
