@@ -59,7 +59,7 @@ def up(value, by):
 
 def at_once(schedule):
     """Shares of a row that are combined at once, as combinedAtOnceOf() of Catalog.cpp has them."""
-    found = re.search(r"combine:[^;]*?block_n=(\d+)", schedule)
+    found = re.search(r";combine\w*:[^;]*?block_n=(\d+)", schedule)
     return int(found.group(1)) if found else 64
 
 

@@ -105,6 +105,10 @@ constexpr LaunchSpec kAtomic16[] = {
 
 constexpr LaunchSpec kSplit[] = {
     {"share", false, 0, kOut, 2, 2, 1, /*splitsKeys=*/true},
+    {"combine_v2", false, kOut, 0, 0, 0, 0, /*splitsKeys=*/false,
+     /*ownsHeads=*/false, /*sharesOfBlock=*/16},
+};
+constexpr LaunchSpec kEarlierSplit[] = {
     {"combine", false, kOut, 0, 0, 0, 0, /*splitsKeys=*/false,
      /*ownsHeads=*/false, /*sharesOfBlock=*/8},
 };
@@ -127,7 +131,8 @@ constexpr AlgorithmSpec kForwardAlgorithms[] = {
      true,
      kSplit,
      {4, Extent::HeadDimV, 1, /*splits=*/true},
-     {"split", 1, kSplitTensors, kSplitScalars}},
+     {"split", 1, kSplitTensors, kSplitScalars},
+     kEarlierSplit},
 };
 constexpr AlgorithmSpec kBackwardAlgorithms[] = {
     // The row sums of out * dout.
@@ -325,9 +330,10 @@ const AlgorithmSpec *OperationSpec::findAlgorithm(std::string_view name) const {
 
 OperationSpec::Found OperationSpec::findLaunch(std::string_view suffix) const {
   for (const AlgorithmSpec &algorithm : algorithms)
-    for (const LaunchSpec &launch : algorithm.launches)
-      if (suffix == launch.suffix)
-        return {&launch, &algorithm};
+    for (Rows<LaunchSpec> launches : {algorithm.launches, algorithm.earlier})
+      for (const LaunchSpec &launch : launches)
+        if (suffix == launch.suffix)
+          return {&launch, &algorithm};
   for (const GroupSpec &group : featureGroups())
     for (const LaunchSpec &launch : group.launches)
       if (group.isOf(op) && suffix == launch.suffix)

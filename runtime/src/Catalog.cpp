@@ -18,13 +18,13 @@ std::string Kernel::name() const {
          record->schedule + ") of package '" + package->path() + "'";
 }
 
-/// What the schedule says, "combine:block_m=1,block_n=64,...": its block_n; and
-/// \p shares where it says nothing.
+/// What the schedule says, "combine_v2:block_m=1,block_n=64,...": its block_n;
+/// and \p shares where it says nothing.
 static int64_t combinedAtOnceOf(const std::string &schedule, int64_t shares) {
-  const size_t launch = schedule.find("combine:");
+  const size_t launch = schedule.find(";combine");
   const std::string_view key = "block_n=";
   if (const size_t place = schedule.find(key, launch);
-      launch != std::string::npos && place < schedule.find(';', launch))
+      launch != std::string::npos && place < schedule.find(';', launch + 1))
     std::from_chars(schedule.data() + place + key.size(),
                     schedule.data() + schedule.size(), shares);
   return std::max<int64_t>(shares, 1);

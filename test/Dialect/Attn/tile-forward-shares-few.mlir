@@ -5,7 +5,7 @@
 
 // Of few rows shares are many. The kernel that combines tells them apart by
 // halves, so that none passes the code of all others.
-// CHECK: gpu.func @few_combine(
+// CHECK: gpu.func @few_combine_v2(
 // CHECK: scf.if
 // CHECK: scf.if
 // CHECK: attn.load %{{.*}} -> tensor<16x128xf32>

@@ -6,7 +6,7 @@
 // Two kernels: workgroups of the first take a share of the keys, the second one
 // adds up what they leave.
 
-// SCHEDULE: schedule(<block_m = 64, block_n = 64, {{.*}}>) combine(<block_m = 4, block_n = 64, waves = 2, {{.*}}value_split = 2>)
+// SCHEDULE: schedule(<block_m = 64, block_n = 64, {{.*}}>) combine(<block_m = 8, block_n = 128, waves = 4, {{.*}}value_split = 4>)
 // FLASH-COUNT-1: gpu.func @
 // FLASH-NOT: gpu.func @
 // FLASH-NOT: workspace
@@ -54,49 +54,61 @@
 // CHECK-NOT: arith.divf
 // CHECK: gpu.return
 
-// CHECK: gpu.func @forward_combine(
-// Of few shares 4 rows a workgroup, and of more one.
-// CHECK: %[[FEW:.*]] = arith.cmpi sle, %{{.*}}, %{{c8.*}} : i32
-// CHECK: %[[OWNED:.*]] = arith.select %[[FEW]], %{{c4.*}}, %{{c1.*}} : i32
+// CHECK: gpu.func @forward_combine_v2(
+// Of few shares 8 rows a workgroup, and of more one.
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %{{.*}}, %{{c16.*}} : i32
+// CHECK: %[[OWNED:.*]] = arith.select %[[FEW]], %{{c8.*}}, %{{c1.*}} : i32
 // CHECK: arith.muli %{{.*}}, %[[OWNED]] : i32
 // CHECK: scf.if %[[FEW]]
-// All shares of a row are its lanes', so that nothing is exchanged or reduced; of
-// those that are not there no row is read. Terms come ahead of sums.
+// All shares of a row are its lanes', so that nothing is exchanged or reduced, by
+// four more from way to way; those that are not there are the next row's, and
+// dropped. Terms come ahead of sums.
 // CHECK: scf.if
-// CHECK-COUNT-4: attn.load %{{.*}} column 2 : {{.*}} -> tensor<4x1xf32>
-// CHECK-COUNT-4: attn.load %{{.*}} -> tensor<4x128xbf16>
+// CHECK: scf.if
+// CHECK: attn.view {{.*}} loose {{.*}} <16 x f32>
+// CHECK: attn.view {{.*}} loose : <512 x bf16>
+// CHECK-COUNT-12: attn.load %{{.*}} <16 x f32> -> tensor<8x1xf32>
+// CHECK: attn.load %{{.*}} : <512 x bf16> -> tensor<8x128xbf16>
+// CHECK: attn.load %{{.*}} column 128 : <512 x bf16> -> tensor<8x128xbf16>
+// CHECK: arith.select %{{.*}} : tensor<8x128xbf16>
 // CHECK-NOT: attn.store_lds
 // CHECK-NOT: attn.reduce
 // CHECK: amdgpu.sched_barrier
-// CHECK: arith.extf %{{.*}} : tensor<4x128xbf16> to tensor<4x128xf32>
-// CHECK: attn.store %{{.*}} : tensor<4x128xbf16>
+// CHECK: arith.extf %{{.*}} : tensor<8x128xbf16> to tensor<8x128xf32>
+// CHECK: attn.store %{{.*}} : tensor<8x128xbf16>
 // CHECK: } else {
-// CHECK-COUNT-8: attn.load %{{.*}} -> tensor<4x128xbf16>
+// CHECK: attn.load %{{.*}} column 512 : <1024 x bf16> -> tensor<8x128xbf16>
+// CHECK-NEXT: attn.load %{{.*}} column 640 : <1024 x bf16> -> tensor<8x128xbf16>
+// CHECK: arith.select %{{.*}} : tensor<8x128xbf16>
+// CHECK: attn.store %{{.*}} : tensor<8x128xbf16>
+// CHECK: } else {
+// CHECK: attn.load %{{.*}} column 1408 : <1536 x bf16> -> tensor<8x128xbf16>
+// CHECK: } else {
+// CHECK: attn.load %{{.*}} column 1920 : <2048 x bf16> -> tensor<8x128xbf16>
 // CHECK-NOT: attn.reduce
-// CHECK: attn.store %{{.*}} : tensor<4x128xbf16>
+// CHECK: attn.store %{{.*}} : tensor<8x128xbf16>
 // CHECK: } else {
 // Shares of one row at once, or else a loop over them, in their order, that loads
 // all before it waits: the terms, and of sums that were rounded none before.
 // CHECK: scf.if
 // CHECK: attn.view {{.*}} <4 x f32>
 // CHECK-NOT: column 3
-// CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<16x1xf32>
-// CHECK: attn.load %{{.*}} -> tensor<16x128xbf16>
+// CHECK: attn.load %{{.*}} column 2 : {{.*}} -> tensor<32x1xf32>
+// CHECK: attn.load %{{.*}} -> tensor<32x128xbf16>
 // CHECK: llvm.inline_asm has_side_effects "", "=s,0" {{.*}} -> !llvm.ptr<1>
 // CHECK-NOT: barrier
 // CHECK: attn.store_lds
 // CHECK: amdgpu.sched_barrier
-// CHECK: arith.extf %{{.*}} : tensor<16x128xbf16> to tensor<16x128xf32>
+// CHECK: arith.extf %{{.*}} : tensor<32x128xbf16> to tensor<32x128xf32>
 // CHECK: } else {
-// CHECK: scf.if
-// CHECK: attn.load %{{.*}} -> tensor<32x128xbf16>
-// CHECK: } else {
-// CHECK: scf.if
 // CHECK: attn.load %{{.*}} -> tensor<64x128xbf16>
 // CHECK: attn.store_lds
 // CHECK: } else {
+// CHECK: scf.if
+// CHECK: attn.load %{{.*}} -> tensor<128x128xbf16>
+// CHECK: } else {
 // CHECK: scf.for
-// CHECK: attn.load %{{.*}} -> tensor<64x128xbf16>
+// CHECK: attn.load %{{.*}} -> tensor<128x128xbf16>
 // CHECK: arith.maxnumf
 // CHECK: attn.store_lds
 // CHECK: arith.addf

@@ -253,7 +253,7 @@ TEST_F(SplitTest, ManySharesAreOfKernelsThatCombineThemAtOnce) {
   for (auto [schedule, splits] :
        {std::pair("split", 128),
         {"split;share:block_n=256;combine:block_m=1,block_n=64,waves=4", 128},
-        {"split;share:block_n=64;combine:block_m=1,block_n=256,waves=4",
+        {"split;share:block_n=64;combine_v2:block_m=1,block_n=256,waves=4",
          256}}) {
     std::filesystem::remove(path);
     KernelRecord split = makeSplit();
@@ -338,19 +338,26 @@ TEST_F(SplitTest, MoreHeadsThanItCanNumberAreRefused) {
 }
 
 TEST_F(SplitTest, RowsOfFewSharesAreCombinedByBlocks) {
-  KernelRecord split = makeSplit();
-  split.launches[1].blockRows = 4;
-  writeAll({split});
-  ContextPtr context = makeContext();
+  // And kernels of before by theirs.
   const struct {
+    const char *suffix;
     int32_t splits;
     unsigned blocks;
-  } cases[] = {{2, 9}, {8, 9}, {9, 33}};
-  for (const auto &[splits, blocks] : cases) {
+  } cases[] = {{"combine_v2", 2, 9},   {"combine_v2", 16, 9},
+               {"combine_v2", 17, 33}, {"combine", 2, 9},
+               {"combine", 8, 9},      {"combine", 9, 33}};
+  ContextPtr context;
+  for (const auto &[suffix, splits, blocks] : cases) {
+    std::filesystem::remove(path);
+    KernelRecord split = makeSplit();
+    split.launches[1].suffix = suffix;
+    split.launches[1].blockRows = 4;
+    writeAll({split});
+    context = makeContext();
     Params params = makeShort(33, 4096);
     params.splits = splits;
     launch(context.get(), params);
-    EXPECT_EQ(fake.launches.back().grid[1], blocks) << splits;
+    EXPECT_EQ(fake.launches.back().grid[1], blocks) << suffix << " " << splits;
   }
   // Grids may be of one row each.
   Params params = makeShort(65536, 4096);

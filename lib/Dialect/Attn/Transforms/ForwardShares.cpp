@@ -160,9 +160,11 @@ private:
   };
 
   /// [1, count]: a term of shares, or of rows.
-  Value load(ShareTerm term, Value terms, int64_t count) {
+  /// \param column  of the terms' first
+  Value load(ShareTerm term, Value terms, int64_t count, int64_t column = 0) {
     return transpose(LoadOp::create(b, f32Tile(count, 1), terms,
-                                    /*from=*/nullptr, uint32_t(term)));
+                                    /*from=*/nullptr,
+                                    uint32_t(column + int64_t(term))));
   }
   Value load(ShareTerm term, Value terms) { return load(term, terms, shares); }
   /// The same of what has a maximum: the lowest number past the last share.
@@ -193,7 +195,7 @@ private:
     return arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, arg("splits"),
                                  i32(int32_t(share)));
   }
-  void addRows(int64_t count);
+  void addRows(int64_t least, int64_t count);
   /// What shares from `first` on add to carried values, in their order; none
   /// are carried to the first.
   SmallVector<Value> addShares(Value first, ValueRange carried);
@@ -207,7 +209,7 @@ private:
   /// All shares, in the first of these ways that has room for them.
   /// \param parts  of an iteration, at once; the last is kInRuns
   SmallVector<Value> addAll(ValueRange inits, ArrayRef<int64_t> parts);
-  void combineRows(int64_t most);
+  void combineRows(int64_t least, int64_t most);
   void combineRow();
   void storeRows(ValueRange sums, ValueRange addresses);
   void storeLse(Value total, const std::optional<Sink> &sink, const Rows &lse);
@@ -227,7 +229,7 @@ private:
     return parts;
   }
   static constexpr int64_t kElementsOfLane = 4;
-  static constexpr int64_t kFewestOfRows = 4; ///< shares that have code
+  static constexpr int64_t kStepOfRows = 4; ///< shares from way to way
   static constexpr int64_t kInRuns = 0; ///< as many iterations as it takes
   /// What is carried before these: what they are relative to.
   static constexpr size_t kSums = 2;
@@ -386,40 +388,47 @@ void Combine::storeLse(Value total, const std::optional<Sink> &sink,
   StoreOp::create(b, transpose(natural), view(lse, i32(0), 1, b.getF32Type()));
 }
 
-/// All rows of the block, of at most `count` shares.
-void Combine::addRows(int64_t count) {
-  // Shares of a row follow one another, of those that are not there nothing is
-  // read.
-  auto ofShare = [&](Rows rows, int64_t share, int64_t width, Type type) {
-    rows.offset = i64(i32(int32_t(share * width)));
-    if (share > 0)
-      rows.count = select(isThere(share), rows.count, i32(0));
-    return view(rows, i32(0), width, type);
+/// All rows of the block, of more shares than `least` and at most `count`.
+void Combine::addRows(int64_t least, int64_t count) {
+  // Shares of a row follow one another as columns. Behind the last are those of
+  // the next row, which are loaded and dropped: looking at each column of them
+  // takes longer.
+  auto viewOf = [&](Rows rows, int64_t width, Type type) {
+    settle(rows, firstRow, type);
+    rows.columns = mul(arg("splits"), i32(int32_t(width)));
+    rows.isLoose = true;
+    rows.width = count * width;
+    return view(rows, i32(0), rows.width, type);
   };
-  Rows ofTerms = termsOfShare(i32(0)), ofSums = sumsOfShare(i32(0));
-  settle(ofTerms, firstRow);
-  settle(ofSums, firstRow, sumsType);
+  auto ifThere = [&](int64_t share, Value loaded, Value none) {
+    return share <= least ? loaded : select(isThere(share), loaded, none);
+  };
+  Value terms = viewOf(termsOfShare(i32(0)), kShareTerms, b.getF32Type());
+  Value ofSums = viewOf(sumsOfShare(i32(0)), headDimV, sumsType);
   SmallVector<Relative> own;
   SmallVector<SmallVector<Value>> summed;
   Value lowest =
       splat(f32Tile(1, blockM), std::numeric_limits<float>::lowest());
+  Value zero = splat(f32Tile(1, blockM), 0.0f);
   for (int64_t share = 0; share != count; ++share) {
-    Value terms = ofShare(ofTerms, share, kShareTerms, b.getF32Type());
-    auto bounded = [&](ShareTerm term) {
-      Value loaded = load(term, terms, blockM);
-      return share == 0 ? loaded : select(isThere(share), loaded, lowest);
+    auto term = [&](ShareTerm of, Value none) {
+      return ifThere(share, load(of, terms, blockM, share * kShareTerms), none);
     };
-    own.push_back({bounded(ShareTerm::Max), bounded(ShareTerm::Reference)});
+    own.push_back(
+        {term(ShareTerm::Max, lowest), term(ShareTerm::Reference, lowest)});
     SmallVector<Value> &sums = summed.emplace_back();
-    sums.push_back(load(ShareTerm::Sum, terms, blockM));
+    sums.push_back(term(ShareTerm::Sum, zero));
     if (hasTotals)
-      sums.push_back(load(ShareTerm::Total, terms, blockM));
+      sums.push_back(term(ShareTerm::Total, zero));
   }
+  RankedTensorType rowsType = tile(blockM, columns, sumsType);
+  Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(rowsType));
   SmallVector<Value> values;
-  for (int64_t share = 0; share != count; ++share)
-    values.push_back(
-        LoadOp::create(b, tile(blockM, columns, sumsType),
-                       ofShare(ofSums, share, headDimV, sumsType)));
+  for (int64_t share = 0; share != count; ++share) {
+    Value loaded = LoadOp::create(b, rowsType, ofSums, /*from=*/nullptr,
+                                  uint32_t(share * headDimV));
+    values.push_back(ifThere(share, loaded, zeros));
+  }
   SmallVector<Value> addresses = addressesOfRow();
   all = own.front();
   for (const Relative &of : ArrayRef(own).drop_front())
@@ -483,19 +492,21 @@ void Combine::storeRows(ValueRange sums, ValueRange addresses) {
            settled(rowValues("lse", headQ), addresses[1]));
 }
 
-/// All rows of the block, of at most `most` shares.
-void Combine::combineRows(int64_t most) {
-  if (most <= kFewestOfRows) {
-    addRows(most);
+/// All rows of the block, of more shares than `least` and at most `most`: by
+/// the first of the ways, of a few shares more each, that has room for them.
+void Combine::combineRows(int64_t least, int64_t most) {
+  if (most - least <= kStepOfRows) {
+    addRows(least, most);
     return;
   }
-  auto either = scf::IfOp::create(b, areAtMost(most / 2),
+  const int64_t middle = least + (most - least) / kStepOfRows / 2 * kStepOfRows;
+  auto either = scf::IfOp::create(b, areAtMost(middle),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(either.thenBlock());
-  combineRows(most / 2);
+  combineRows(least, middle);
   b.setInsertionPointToStart(either.elseBlock());
-  addRows(most);
+  combineRows(middle, most);
 }
 
 /// One row, of any number of shares.
@@ -532,7 +543,7 @@ void Combine::build() {
     auto either = scf::IfOp::create(b, areFew, /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(either.thenBlock());
-    combineRows(fewShares);
+    combineRows(0, fewShares);
     b.setInsertionPointToStart(either.elseBlock());
     combineRow();
   } else {

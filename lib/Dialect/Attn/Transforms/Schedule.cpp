@@ -3,6 +3,7 @@
 #include "ForwardPipeline.h"
 #include "ScheduleTable.h"
 #include "fovea/Layout/DotLayouts.h"
+#include "fovea/Package/OperationSpec.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
 #include <array>
@@ -599,23 +600,21 @@ fovea::attn::checkProducts(llvm::function_ref<InFlightDiagnostic()> emitError,
        schedule.keepsQueriesInRegisters() ? tiles.chunks * tiles.scoreDim : 0});
 }
 
-/// Registers a lane for the sums of an iteration's shares. They are on their
-/// way all at once, and of most launches they are all there is: few waves, each
-/// of which waits once.
+/// Registers a lane for the sums of an iteration's shares in f32. They are on
+/// their way all at once, and of most launches they are all there is: few
+/// waves, each of which waits once.
 static constexpr int64_t kCombineRegisters = 128;
 
 /// Waves among which the columns of a row are shared out: what each runs is
-/// half as long, most of it code that no wave has run before. Of four each
-/// runs less still, but what all of them do takes longer where rows are many:
-/// so it is for kernels of few rows.
-static constexpr int32_t kMostCombineWaves = 2, kMostCombineWavesOfFew = 4;
+/// shorter, most of it code that no wave has run before.
+static constexpr int32_t kMostCombineWaves = 4;
 
 bool fovea::attn::hasFewRows(ScheduleAttr forward) {
   constexpr int64_t kFewRows = 16;
   return forward.getBlockM() <= kFewRows;
 }
 
-/// Registers a lane for the sums of `shares` shares.
+/// Registers a lane for the sums of `shares` shares in f32.
 static int64_t combineRegisters(const target::TargetInfo &target,
                                 int64_t headDim, int64_t shares,
                                 int64_t waves) {
@@ -634,6 +633,19 @@ static int32_t combinedRows(const target::TargetInfo &target, int64_t headDim,
                              kMostCombinedRows);
 }
 
+/// Registers of a lane that has some columns of a row in all of its shares, as
+/// many as rows of blocks may have: of each the sums, of 16 bits, four terms
+/// and the weight. 15 is the most that was seen beside these; what lies further
+/// than an instruction's own offset (4 KiB) takes an address each time.
+static int64_t registersOfRows(int64_t columns, int64_t units) {
+  const int64_t shares = spec::specOf(OpKind::Forward)
+                             .findAlgorithm("split")
+                             ->launches[1]
+                             .sharesOfBlock;
+  return shares * (2 * units + 4 + 1) + 15 +
+         llvm::divideCeil(shares * columns * 2, 4096);
+}
+
 ScheduleAttr
 fovea::attn::chooseCombineSchedule(MLIRContext *context,
                                    const target::TargetInfo &target,
@@ -641,18 +653,24 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   // Halves that are narrow or no power of two are stored by other lanes than
   // hold them.
   const int64_t columns = llvm::alignTo(headDim, 32);
-  const int32_t most =
-      hasFewRows(forward) ? kMostCombineWavesOfFew : kMostCombineWaves;
-  const int32_t ofRow =
-      llvm::isPowerOf2_64(columns) ? std::min<int32_t>(most, columns / 32) : 1;
-  int32_t shares = ofRow == kMostCombineWavesOfFew ? 256 : 64, waves = 4;
+  const bool hasFew = hasFewRows(forward);
+  const int32_t ofRow = llvm::isPowerOf2_64(columns)
+                            ? std::min<int32_t>(kMostCombineWaves, columns / 32)
+                            : 1;
+  // Those of 16 bits, of which a register holds two, are of rows that are
+  // many: waves that wait for memory are to have others beside them.
+  const int32_t most = hasFew ? 256 : 128;
+  int32_t shares = ofRow == kMostCombineWaves ? most : 64, waves = 4;
   while (combineRegisters(target, headDim, shares, ofRow) > kCombineRegisters)
     shares /= 2;
   // Lanes hold 8 columns of each unit, of which rows have one for a power of
   // two, as sums and while they meet; addresses and weights take some 40 more.
   int64_t units = columns >> llvm::countr_zero(uint64_t(columns));
   int64_t takes =
-      combineRegisters(target, headDim, shares, ofRow) + 2 * 8 * units + 40;
+      combineRegisters(target, headDim, shares, ofRow) / (hasFew ? 1 : 2) +
+      2 * 8 * units + 40;
+  if (!hasFew)
+    takes = std::max(takes, registersOfRows(columns, units));
   // Without matrix products there is no use for a file of sums alone.
   const int files =
       target.registerFile == target::RegisterFile::Separate ? 2 : 1;

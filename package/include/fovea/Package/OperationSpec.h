@@ -281,6 +281,9 @@ struct AlgorithmSpec {
   /// changes: who passes something else has launches of other names, which
   /// earlier readers refuse.
   GroupSpec own = {};
+  /// What launches are no more that kernels of before may have in the place of
+  /// others.
+  Rows<LaunchSpec> earlier = {};
 
   /// Whether the number of shares of the keys is chosen for each problem.
   bool splitsKeys() const { return workspace.splits; }

@@ -155,8 +155,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward", [AttrSizedOperandSegments,
 
     With `combine` the keys of a block of rows are split: the op becomes two
     kernels, `<name>_split`, tiled by `schedule`, whose workgroups take a share
-    of the keys each, and `<name>_combine`, tiled by `combine` (`block_m` rows
-    of a workgroup where shares are at most 8, or else one, and `block_n` shares
+    of the keys each, and `<name>_combine_v2`, tiled by `combine` (`block_m` rows
+    of a workgroup where shares are at most 16, or else one, and `block_n` shares
     of an iteration), which adds up what the first one leaves in a workspace
     (docs/KernelAbi.md).
 
