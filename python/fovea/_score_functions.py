@@ -202,14 +202,32 @@ def _logical(operation: str) -> Callable:
     return function
 
 
-def _shift(operation: str) -> Callable:
-    def function(a, b):
-        a, b = _numbers(a, b)
-        if a._kind == F32:
-            raise refuse("bits of floats are not shifted")
-        return _emit(f"arith.{operation}", a, b,
-                     whole=operation == "shrsi" and a._whole)
-    return function
+def _shifted(a, b):
+    a, b = _numbers(a, b)
+    if a._kind == F32:
+        raise refuse("bits of floats are not shifted")
+    return a, b
+
+
+# A count that is not in 0 to 31 has no value in LLVM, and in hardware that of its last 5 bits.
+# Here it shifts all bits out, as in PyTorch: a count below 0, too, a large one without its
+# sign.
+def _shift_left(a, b):
+    a, b = _shifted(a, b)
+    if b._number is not None:
+        return (_emit("arith.shli", a, b) if 0 <= b._number < 32
+                else a._program.constant(0, I32))
+    fits = _emit("arith.cmpi ult,", b, a._program.constant(32, I32), kind=I1)
+    return where(fits, _emit("arith.shli", a, b), 0)
+
+
+def _shift_right(a, b):
+    a, b = _shifted(a, b)
+    if b._number is None:
+        b = _emit("arith.minui", b, a._program.constant(31, I32))
+    elif not 0 <= b._number < 32:
+        b = a._program.constant(31, I32)
+    return _emit("arith.shrsi", a, b, whole=a._whole)
 
 
 def _invert(x):
@@ -368,9 +386,9 @@ FUNCTIONS.update({
     "or": _bitwise("or"), "bitwise_or": _bitwise("or"),
     "xor": _bitwise("xor"), "bitwise_xor": _bitwise("xor"),
     "invert": _invert, "bitwise_not": _invert,
-    "lshift": _shift("shli"), "left_shift": _shift("shli"),
-    "bitwise_left_shift": _shift("shli"), "rshift": _shift("shrsi"),
-    "right_shift": _shift("shrsi"), "bitwise_right_shift": _shift("shrsi"),
+    "lshift": _shift_left, "left_shift": _shift_left, "bitwise_left_shift": _shift_left,
+    "rshift": _shift_right, "right_shift": _shift_right,
+    "bitwise_right_shift": _shift_right,
     "to": _to, "type": _to, "astype": _to, "_to_copy": _to, "convert_element_type": _to,
     "type_as": _to, "float": lambda x, **_: convert(x, F32),
     "double": lambda x, **_: convert(x, F32), "half": lambda x, **_: convert(x, F32),

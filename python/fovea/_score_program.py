@@ -68,7 +68,7 @@ F32, I32, I1 = "f32", "i32", "i1"
 class Value:
     """What stands for a number of every query and key: of f32, i32 or i1."""
 
-    __slots__ = ("_program", "_kind", "_name", "_whole", "_signed")
+    __slots__ = ("_program", "_kind", "_name", "_whole", "_signed", "_number")
     __array_priority__ = 1000
     # Comparisons give values; the identity is what a dictionary sees.
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -77,6 +77,7 @@ class Value:
         self._program, self._kind, self._name = program, kind, name
         self._whole = whole  # an integer that is never negative
         self._signed: Optional[Value] = None  # the integer whose magnitude it is
+        self._number: Any = None  # of a constant
 
     def __repr__(self) -> str:
         return f"<a score program's {self._kind}>"
@@ -207,9 +208,11 @@ class Program:
             text = "true" if number else "false"
         key = kind, text
         if key not in self._constants:
-            self._constants[key] = self.emit(
+            made = self.emit(
                 kind, f"arith.constant {text}" + ("" if kind == I1 else f" : {kind}"),
                 kind == I32 and number >= 0)
+            made._number = number
+            self._constants[key] = made
         return self._constants[key]
 
     def lift(self, given: Any) -> Value:

@@ -282,6 +282,34 @@ class Functions(Case):
                               library=compiling)
         self.close(out, oracle(*arrays, mask(0, h, i, j), cap=2.0)[0])
 
+    def rows(self, number, function):
+        """What a function makes of each of as many queries: their only key's score."""
+        q, k = np.zeros((1, 1, number, 32), np.float32), np.zeros((1, 1, 1, 32), np.float32)
+        return fovea.attention(q, k, k, score=lambda s, b, h, i, j: s + function(i),
+                               return_lse=True, library=compiling)[1][0, 0]
+
+    def test_shifts(self):
+        """By more than there is, and by less than nothing, all bits are shifted out."""
+        counts = np.array([0, 1, 7, 30, 31, 32, 33, 64, 2**31 - 1, -1, -31, -32, -2**31],
+                          np.int32)
+        inside = (counts >= 0) & (counts < 32)
+        for number in (77, -1000):
+            value = np.array([number], np.int32)
+            left = np.where(inside, number << np.where(inside, counts, 0).astype(object), 0)
+            right = number >> np.where(inside, counts, 31)
+            for function, expected in ((lambda x, n: x << n, left), (lambda x, n: x >> n, right)):
+                # Of what is read: every bit, half of them at a time.
+                got = [self.rows(len(counts), lambda i: function(value[0 * i], counts[i])
+                                 >> low & 0xffff) for low in (0, 16)]
+                np.testing.assert_array_equal(np.rint(got), [
+                    [wanted >> low & 0xffff for wanted in expected] for low in (0, 16)])
+                # Of constants.
+                for count, wanted in zip(counts.tolist(), expected):
+                    got = self.rows(1, lambda i: function(value[0 * i], count) & 0xffff)
+                    self.assertEqual(np.rint(got), wanted & 0xffff)
+        text = scores.trace(lambda s, b, h, i, j: s + (i << 3) + (j >> 31)).text
+        self.assertNotRegex(text, "select|minui")  # which counts of constants do not need
+
     def test_what_is_none(self):
         import math
         keep = numbers(1, 2)
