@@ -94,7 +94,7 @@ def _divide(a, b, *, rounding_mode=None):
         return _floor_divide(a, b)
     if rounding_mode == "trunc":
         a, b = _numbers(a, b)
-        return (trunc(_emit("arith.divf", a, b)) if a._kind == F32 else
+        return (trunc(_quotient(a, b)) if a._kind == F32 else
                 _emit("arith.divsi", a, b, whole=a._whole and b._whole))
     program = _program_of(a, b)
     return _emit("arith.divf", *(
@@ -110,10 +110,34 @@ def _rounds_down(a, b):
     return q, r, _emit("arith.andi", signs, _emit("arith.cmpi ne,", r, zero, kind=I1))
 
 
+def _quotient(a, b):
+    """Of floats, to the nearest: that of programs goes by way of the chip's reciprocal, which
+    has 1 / 49 * 49 below 1."""
+    q = _emit("arith.divf", a, b)
+    left = _emit("math.fma", _negative(q), b, a)
+    nearest = _emit("math.fma", left, _emit("arith.divf", left._program.constant(1, F32), b), q)
+    # Of infinities there is nothing left.
+    return where(_emit("arith.cmpf ord,", nearest, nearest, kind=I1), nearest, q)
+
+
+def _floored(a, b):
+    """The floor of the quotient of floats, the remainder, and whether that is of the other
+    sign than b, since the quotient was rounded up to a whole number: then the one is to be
+    less by 1, and b is to be added to the other."""
+    q, zero = floor(_quotient(a, b)), a._program.constant(0, F32)
+    r = _emit("math.fma", _negative(q), b, a)  # exact: of as many bits as b
+    below, above = (_emit(f"arith.cmpf {order},", r, zero, kind=I1) for order in ("olt", "ogt"))
+    if b._number is not None:
+        return q, r, below if b._number > 0 else above
+    is_negative = _emit("arith.cmpf olt,", b, zero, kind=I1)
+    return q, r, where(is_negative, above, below)
+
+
 def _floor_divide(a, b):
     a, b = _numbers(a, b)
     if a._kind == F32:
-        return floor(_emit("arith.divf", a, b))
+        q, _, less = _floored(a, b)
+        return _subtract(q, where(less, 1.0, 0.0))
     if a._whole and b._whole:
         return _emit("arith.divsi", a, b, whole=True)
     q, _, less = _rounds_down(a, b)
@@ -124,7 +148,8 @@ def _remainder(a, b):
     """With the sign of b, as Python's."""
     a, b = _numbers(a, b)
     if a._kind == F32:
-        return _subtract(a, _multiply(floor(_emit("arith.divf", a, b)), b))
+        _, r, less = _floored(a, b)
+        return where(less, _add(r, b), r)
     if a._whole and b._whole:
         return _emit("arith.remsi", a, b, whole=True)
     _, r, less = _rounds_down(a, b)

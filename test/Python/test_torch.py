@@ -187,6 +187,36 @@ class Operators(Case):
                     (q, k, v, *{**plain, **options}.values()))
                 self.assertEqual(set(found.values()), {"SUCCESS"})
 
+    def test_float_divisions(self):
+        """Also where a quotient is rounded up to a whole number, as 1 / 0.1 is."""
+        given = (0.1, 0.2, 0.05, 1 / 3, 2 / 3, 0.3, 1.1, 2.2, 3, 7, 49, -0.3)
+        divisors = torch.tensor([*map(float, given)])
+        q = torch.zeros(1, len(given), 320, 8)
+        k = q[:, :, :1]  # the only key, whose score is all that there is
+
+        def of_numbers(function, h, x):
+            made = x
+            for head, divisor in enumerate(given):
+                made = torch.where(h == head, function(x, divisor), made)
+            return made
+
+        for function, bound in ((torch.floor_divide, 0.1), (torch.remainder, 1e-4),
+                                (lambda a, b: torch.div(a, b, rounding_mode="trunc"), 0.1)):
+            expected = function(torch.arange(320.0) - 20, divisors[:, None])
+            for score in (lambda s, b, h, i, j: s + function(i - 20.0, divisors[h]),
+                          lambda s, b, h, i, j: s + of_numbers(function, h, i - 20.0)):
+                _, lse = ft.attention(q, k, k, score=score, return_lse=True)
+                self.assertLess((lse[0] - expected).abs().max().item(), bound)
+
+    def test_gradients_of_remainders(self):
+        q, k, v = (numbers(1, 2, 40, 32, dtype=torch.float32) for _ in range(3))
+        step = torch.tensor([0.7, -1.3]).requires_grad_()
+        out = ft.attention(q, k, v, score=lambda s, b, h, i, j: s % step[h])
+        scores = q.double() @ k.double().mT * 32 ** -0.5
+        wanted = (scores % step.double()[:, None, None]).softmax(-1) @ v.double()
+        self.close((out, *self.gradients([out], (q, k, v, step))),
+                   (wanted, *self.gradients([wanted], (q, k, v, step))))
+
     def test_compile(self):
         def function(q, k, v):
             return ft.attention(q.sin(), k, v, mask="causal-top-left",
