@@ -10,7 +10,7 @@ from torch import Tensor
 
 from . import _attention, _errors, _flex
 from ._features import Capture, Dropout, Score, Sequences, Varlen, Window
-from ._torch_operators import as_bias, empty, plain
+from ._torch_operators import as_bias, empty, plain, rows_together
 
 
 class NotServed(Exception):
@@ -56,6 +56,14 @@ def _philox(dropout_p: float, seed: Tensor, offset: Tensor) -> Optional[Dropout]
     return Dropout(dropout_p, seed=seed.detach(), offset=offset.detach())
 
 
+def _like(tensor: Tensor, make: Callable = torch.empty_like) -> Tensor:
+    """A result, as PyTorch's fake kernels have it: of the order of memory of what it is the
+    like of, but with the elements of a row together, since kernels write it."""
+    made = make(tensor)
+    return made if rows_together(made) is made else make(
+        tensor, memory_format=torch.contiguous_format)
+
+
 def _scale(scale, q):
     return 1 / math.sqrt(q.shape[-1]) if scale is None else scale
 
@@ -63,7 +71,7 @@ def _scale(scale, q):
 def _cpu_forward(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     if dropout_p:
         raise NotServed("PyTorch's operator has no seed to keep for dropout")
-    out = torch.empty_like(q)
+    out = _like(q)
     lse = q.new_empty((q.shape[0], q.shape[2], q.shape[1]),
                       dtype=torch.float32).transpose(1, 2)
     written = lse.contiguous()
@@ -91,7 +99,7 @@ def _flash_forward(q, k, v, dropout_p=0.0, is_causal=False, return_debug_mask=Fa
     if return_debug_mask and dropout_p:  # below 0 where a weight is dropped, as on ROCm
         debug = _attention.dropout_mask(q.new_empty((*q.shape[:3], k.shape[2])).detach(),
                                         _philox(dropout_p, seed, offset))
-    out, lse = torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
+    out, lse = _like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
     _attention.attention(*map(plain, (q, k, v)), scale=_scale(scale, q),
                          mask=_causal(is_causal), dropout=_philox(dropout_p, seed, offset),
                          out=out, lse=lse)
@@ -100,7 +108,7 @@ def _flash_forward(q, k, v, dropout_p=0.0, is_causal=False, return_debug_mask=Fa
 
 def _flash_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
                     dropout_p, is_causal, philox_seed, philox_offset, *, scale=None):
-    results = [torch.empty_like(tensor) for tensor in (q, k, v)]
+    results = [_like(tensor) for tensor in (q, k, v)]
     _attention.attention_backward(
         *map(plain, (grad_out, q, k, v, out, lse)), scale=_scale(scale, q),
         mask=_causal(is_causal), dropout=_philox(dropout_p, philox_seed, philox_offset),
@@ -192,7 +200,7 @@ def _packed_forward(q, k, v, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_c
         if given is not None:
             raise NotServed(f"{name} is given")
     seeds = _seeds(dropout_p, q)
-    out = torch.zeros_like(q) if out is None else out
+    out = _like(q, torch.zeros_like) if out is None else out
     lse = _rows(q).new_zeros(_rows(q).shape[:-1], dtype=torch.float32)
     _attention.attention(
         *(plain(_rows(tensor)) for tensor in (q, k, v)), out=_rows(out.detach()),
@@ -210,7 +218,7 @@ def _packed_forward_into(out, *arguments, **options):
 def _packed_backward(grad_out, q, k, v, out, lse, cum_seq_q, cum_seq_k, max_q, max_k,
                      dropout_p, is_causal, rng_state, unused, *, scale=None,
                      window_size_left=None, window_size_right=None):
-    results = [torch.zeros_like(tensor) for tensor in (q, k, v)]
+    results = [_like(tensor, torch.zeros_like) for tensor in (q, k, v)]
     dq, dk, dv = map(_rows, results)
     _attention.attention_backward(
         *(plain(_rows(tensor)) for tensor in (grad_out, q, k, v, out)), plain(lse),
@@ -283,7 +291,7 @@ def _xformers_backward(grad_out, query, key, value, bias, out, cu_seqlens_q, cu_
     if shared_storage_dqdkdv:  # gradients of one tensor's parts are one tensor's
         results = list(query.new_zeros((*query.shape[:-2], 3, *query.shape[-2:])).unbind(-3))
     else:
-        results = [torch.zeros_like(tensor) for tensor in (query, key, value)]
+        results = [_like(tensor, torch.zeros_like) for tensor in (query, key, value)]
     gradient = None
     if bias is not None and bias_requires_grad:
         gradient = bias.new_zeros((query.shape[0], query.shape[2], query.shape[1],

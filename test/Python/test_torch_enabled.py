@@ -71,6 +71,30 @@ class Enabled(Case):
                 self.assertAlmostEqual((dv * v).sum().item(), dropped.sum().item(),
                                        delta=0.5)
 
+    def test_columns_together(self):
+        """Tensors whose last stride is not 1, which results are not made like."""
+        aten = torch.ops.aten
+        q, k, v = (numbers(1, 2, 32, 45) for _ in range(3))
+        wanted = exact(q.mT, k.mT, v.mT)[0]
+        wanted = wanted, *self.gradients([wanted], (q, k, v))
+
+        def rows(operator, *options):
+            return operator(*(t.mT.transpose(1, 2) for t in (q, k, v)), *options)[0].transpose(1, 2)
+
+        with ft.enable(fallback=False):
+            for run in (
+                    lambda *given: aten._scaled_dot_product_flash_attention(*given)[0],
+                    lambda *given: aten._scaled_dot_product_flash_attention_for_cpu(*given)[0],
+                    lambda *given: aten._scaled_dot_product_efficient_attention(
+                        *given, None, True)[0],
+                    lambda *_: rows(aten._flash_attention_forward, None, None, 45, 45, 0.0,
+                                    False, False),
+                    lambda *_: rows(aten._efficient_attention_forward, None, None, None, None,
+                                    None, 0.0, 0, True)):
+                got = run(q.mT, k.mT, v.mT)
+                self.assertEqual(got.stride(-1), 1)
+                self.close((got, *self.gradients([got], (q, k, v))), wanted)
+
     def test_variable_lengths(self):
         """torch.nn.attention.varlen's function, and what it is made of."""
         from torch.nn.attention.varlen import varlen_attn
