@@ -207,8 +207,6 @@ class Sequences:
 
     def _batch(self, name):
         """How many there are; None: nothing says so."""
-        if self.lengths is not None and self.cumulative is not None:
-            raise InvalidArgumentError(f"{name} has both lengths and cumulative lengths")
         for field, more in (("lengths", 0), ("cumulative", 1), ("starts", 0)):
             given = getattr(self, field)
             if given is not None:
@@ -221,6 +219,8 @@ class Sequences:
         return None
 
     def _fill(self, call, group, name, batch, total):
+        if self.lengths is not None and self.cumulative is not None:
+            raise InvalidArgumentError(f"{name} has both lengths and cumulative lengths")
         rows = (("lengths", batch, "lengths", _abi.FOVEA_LENGTHS_EACH),
                 ("cumulative", batch + 1, "lengths", _abi.FOVEA_LENGTHS_CUMULATIVE),
                 ("starts", batch, "starts", None))

@@ -258,6 +258,7 @@ class Arrays(Case):
         q = numbers(1, 2, 40, 64)
         read_only = np.zeros_like(q)
         read_only.flags.writeable = False
+        used = np.array([3], np.int32)
         for kind, words, k, options in (
                 (TypeError, "k: str is no array", "text", {}),
                 (TypeError, "k: its elements are float64, not one of float16, bfloat16, float32$",
@@ -282,6 +283,11 @@ class Arrays(Case):
                 (TypeError, "dropout is float, not a fovea.Dropout", q, {"dropout": .1}),
                 (ValueError, "q is packed and varlen has no lengths", q[0],
                  {"q": q[0], "varlen": fovea.Varlen(max_q=1, max_k=1)}),
+                (ValueError, "varlen.k has both lengths and cumulative lengths", q,
+                 {"varlen": fovea.Varlen(k=fovea.Sequences(used, np.array([0, 7], np.int32)))}),
+                (ValueError, "varlen.q has both lengths and cumulative lengths", q[0],
+                 {"q": q[0], "varlen": fovea.Varlen(*[fovea.Sequences(
+                     used, np.array([0, 40], np.int32))] * 2, max_q=40, max_k=40)}),
                 (TypeError, "k is a Spec", fovea.Spec(q.shape, "float16"), {})):
             with self.subTest(words):
                 rest = {"q": q, "v": q, **options}
