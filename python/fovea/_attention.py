@@ -171,8 +171,7 @@ class _Call:
         params.dtype = choice("the type of q", self.sizes["dtype"], DTYPES)
         for size in _SIZES:
             setattr(params, size, self.sizes[size])
-        params.scale = (1 / math.sqrt(max(params.head_dim, 1)) if scale is None
-                        else scale)
+        params.scale = default_scale(params.head_dim) if scale is None else scale
         params.mask = choice("mask", mask, MASKS)
         _native.set_whole(params, "kernel", kernel, "kernel")
         if self.sizes["head_dim_v"] != self.sizes["head_dim"]:
@@ -437,6 +436,11 @@ def _results(call, like, given, zeros, heads_together=False):
             call.views.append(array)
         written[name] = array
     return written
+
+
+def default_scale(head_dim):
+    """1 / sqrt(head_dim); of rows without elements, which the library refuses, a number."""
+    return 1 / math.sqrt(head_dim or 1)
 
 
 def _number(scale):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Callable, Optional, Tuple
 
 import torch
@@ -65,7 +64,7 @@ def _like(tensor: Tensor, make: Callable = torch.empty_like) -> Tensor:
 
 
 def _scale(scale, q):
-    return 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    return _attention.default_scale(q.shape[-1]) if scale is None else scale
 
 
 def _cpu_forward(q, k, v, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):

@@ -23,7 +23,7 @@ try:
 except ImportError as error:
     raise ImportError(f"fovea.context_parallel needs PyTorch 2.10 or newer: {error}") from None
 
-from . import _errors, torch as _torch
+from . import _attention, _errors, torch as _torch
 from ._features import Score
 from ._torch_operators import backward as _backward
 
@@ -286,6 +286,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, group: Optional[dist.ProcessGroup
     if not softcap >= 0:
         raise _errors.InvalidArgumentError(f"softcap is {softcap}; give 0 or more")
     out, lse = _Attention.apply(
-        q, k, v, group, method, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
-        causal, balanced, float(softcap))
+        q, k, v, group, method,
+        _attention.default_scale(q.shape[-1]) if scale is None else float(scale), causal,
+        balanced, float(softcap))
     return (out, lse) if return_lse else out

@@ -9,7 +9,6 @@ docs/Python.md is the manual. The operators are `fovea::attention_forward` and
 
 from __future__ import annotations
 
-import math
 from typing import Any, Callable, Optional, Union
 
 try:
@@ -92,7 +91,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         deterministic = torch.are_deterministic_algorithms_enabled()
     try:
         out, lse = (recorded if records else forward)(
-            q, k, v, 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale), mask,
+            q, k, v, _attention.default_scale(q.shape[-1]) if scale is None else float(scale), mask,
             window_text(window), program.program if program else "",
             (program.text or "") if program else "", captures, sinks, dropout_p, seed,
             *as_listed(varlen, blocks), splits, deterministic)
@@ -162,8 +161,8 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor,
             block_mask = flex._create_empty_block_mask(query, key)
         out, lse = _flex_operator(
             query, key, value, flex._identity if score_mod is None else score_mod,
-            block_mask.as_tuple(), 1 / math.sqrt(query.shape[-1]) if scale is None else scale,
-            {})
+            block_mask.as_tuple(),
+            _attention.default_scale(query.shape[-1]) if scale is None else scale, {})
     else:
         score, blocks, key, value = _flex.arguments(query, key, value, score_mod, block_mask)
         out, lse = attention(query, key, value, scale=scale, score=score, blocks=blocks,

@@ -247,6 +247,8 @@ class Kernels(Case):
                  (q[0], k, v), {}),
                 (fovea.InvalidArgumentError, "head_dim_v is 0; rows of v have at least one",
                  (q, k, v[..., :0]), {}),
+                (fovea.InvalidArgumentError, "head_dim is 0, not in 1 to 576",
+                 (q[..., :0], k[..., :0], v[..., :0]), {}),
                 (TypeError, "k is bfloat16, not float16", (q, other, v), {}),
                 (fovea.InvalidArgumentError, "mask is 'causal', not one of 'none', 'causal-top",
                  (q, k, v), {"mask": "causal"}),

@@ -78,8 +78,8 @@ class Enabled(Case):
         wanted = exact(q.mT, k.mT, v.mT)[0]
         wanted = wanted, *self.gradients([wanted], (q, k, v))
 
-        def rows(operator, *options):
-            return operator(*(t.mT.transpose(1, 2) for t in (q, k, v)), *options)[0].transpose(1, 2)
+        def rows(operator, given, *options):
+            return operator(*(t.transpose(1, 2) for t in given), *options)[0].transpose(1, 2)
 
         with ft.enable(fallback=False):
             for run in (
@@ -87,13 +87,15 @@ class Enabled(Case):
                     lambda *given: aten._scaled_dot_product_flash_attention_for_cpu(*given)[0],
                     lambda *given: aten._scaled_dot_product_efficient_attention(
                         *given, None, True)[0],
-                    lambda *_: rows(aten._flash_attention_forward, None, None, 45, 45, 0.0,
-                                    False, False),
-                    lambda *_: rows(aten._efficient_attention_forward, None, None, None, None,
-                                    None, 0.0, 0, True)):
+                    lambda *given: rows(aten._flash_attention_forward, given, None, None, 45, 45,
+                                        0.0, False, False),
+                    lambda *given: rows(aten._efficient_attention_forward, given, None, None,
+                                        None, None, None, 0.0, 0, True)):
                 got = run(q.mT, k.mT, v.mT)
                 self.assertEqual(got.stride(-1), 1)
                 self.close((got, *self.gradients([got], (q, k, v))), wanted)
+                with self.assertRaisesRegex(fovea.InvalidArgumentError, "head_dim is 0, not in 1"):
+                    run(*[q.mT[..., :0]] * 3)
 
     def test_variable_lengths(self):
         """torch.nn.attention.varlen's function, and what it is made of."""
