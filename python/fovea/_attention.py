@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import math
+import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
 from . import _abi, _arrays, _memory, _native, scores
@@ -443,8 +444,11 @@ def default_scale(head_dim):
     return 1 / math.sqrt(head_dim or 1)
 
 
-def _number(scale):
+def as_scale(scale):
     """A scale as a number: a call like it may have another in the same array."""
+    if getattr(scale, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise TypeError("scale: Tensor that requires a gradient, which no call gives of it; "
+                        "multiply q by it, and have scale=1.0, or give its item()")
     try:
         if not isinstance(scale, (str, bytes)):  # which float() would read
             return None if scale is None else float(scale)
@@ -504,7 +508,7 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
-    scale = _number(scale)
+    scale = as_scale(scale)
     wants_lse = return_lse or lse is not None
     made = FORWARD.run(library, device, stream, (q, k, v, out, lse, sinks),
                        (window, score, dropout, varlen, blocks),
@@ -581,7 +585,7 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
-    scale = _number(scale)
+    scale = as_scale(scale)
     wanted = tuple(gradients)
     arrays = {"dq": dq, "dk": dk, "dv": dv}
     made = iter(_BACKWARD.run(

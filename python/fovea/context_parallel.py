@@ -285,8 +285,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, group: Optional[dist.ProcessGroup
             "balanced=False")
     if not softcap >= 0:
         raise _errors.InvalidArgumentError(f"softcap is {softcap}; give 0 or more")
+    scale = _attention.as_scale(scale)
     out, lse = _Attention.apply(
         q, k, v, group, method,
-        _attention.default_scale(q.shape[-1]) if scale is None else float(scale), causal,
-        balanced, float(softcap))
+        _attention.default_scale(q.shape[-1]) if scale is None else scale, causal, balanced,
+        float(softcap))
     return (out, lse) if return_lse else out

@@ -62,6 +62,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             kind := q.device.type):
         wanted = torch.get_autocast_dtype(kind)
         q, k, v = q.to(wanted), k.to(wanted), v.to(wanted)
+    scale = _attention.as_scale(scale)
     program: Any = score
     if callable(score) or callable(mask):
         program, mask = _scores.resolve(score, mask, q.device)
@@ -81,7 +82,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             None, None, None,
             (rows_together(q), rows_together(k), rows_together(v), None, None, sinks),
             (window, program, dropout_of(dropout_p, seed), varlen,
-             blocks), (None if scale is None else float(scale), mask, splits, 0, return_lse, True))
+             blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
     captures = None if program is None or not program.captures else [
         torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
@@ -91,7 +92,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         deterministic = torch.are_deterministic_algorithms_enabled()
     try:
         out, lse = (recorded if records else forward)(
-            q, k, v, _attention.default_scale(q.shape[-1]) if scale is None else float(scale), mask,
+            q, k, v, _attention.default_scale(q.shape[-1]) if scale is None else scale, mask,
             window_text(window), program.program if program else "",
             (program.text or "") if program else "", captures, sinks, dropout_p, seed,
             *as_listed(varlen, blocks), splits, deterministic)

@@ -89,6 +89,9 @@ class Operators(Case):
             fovea.attention(q, k, v)
         with torch.no_grad():
             self.assertTrue(torch.equal(fovea.attention(q, k, v), ft.attention(q, k, v)))
+            one = torch.tensor(0.5, requires_grad=True)  # whose gradient nobody waits for
+            self.assertTrue(torch.equal(ft.attention(q, k, v, scale=one),
+                                        ft.attention(q, k, v, scale=0.5)))
         with self.assertRaisesRegex(TypeError, "k: .*device 'meta', neither"):
             fovea.attention(q.detach(), k.detach().to("meta"), v.detach())
 
@@ -250,6 +253,10 @@ class Kernels(Case):
                 (fovea.InvalidArgumentError, "head_dim is 0, not in 1 to 576",
                  (q[..., :0], k[..., :0], v[..., :0]), {}),
                 (TypeError, "k is bfloat16, not float16", (q, other, v), {}),
+                (TypeError, "scale is str, not a number or an array of one", (q, k, v),
+                 {"scale": "1"}),
+                (TypeError, "scale: Tensor that requires a gradient.*multiply q by it", (q, k, v),
+                 {"scale": torch.tensor(0.3, requires_grad=True)}),
                 (fovea.InvalidArgumentError, "mask is 'causal', not one of 'none', 'causal-top",
                  (q, k, v), {"mask": "causal"}),
                 (fovea.InvalidArgumentError, "unknown score program 'no-such", (q, k, v),
