@@ -10,8 +10,8 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
 from . import _abi, _arrays, _memory, _native, scores
 from ._errors import InvalidArgumentError
-from ._features import (MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
-                        choice, key_of, with_views)
+from ._features import (FEATURES, MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
+                        choice, key_of, of_class, with_views)
 from ._library import Explanation, Library, default_library, explained
 
 DTYPES = {"float16": _abi.FOVEA_DTYPE_F16, "bfloat16": _abi.FOVEA_DTYPE_BF16,
@@ -42,6 +42,17 @@ def _kinds(name):
         return _arrays.KINDS
     kind = _TENSORS[name][1]
     return (kind,) if kind else tuple(DTYPES)
+
+
+def misshapen(name, shape, dims=None):
+    """Why an array of another number of dimensions is refused.
+
+    Args:
+        dims: names of those that it is to have; None: of calls without packed sequences.
+    """
+    return InvalidArgumentError(
+        f"{name} has shape {shape}, not ({', '.join(dims or _TENSORS[name][0])})"
+        + ("; packed sequences take varlen=" if name in ("q", "k") and len(shape) == 3 else ""))
 
 
 class _Call:
@@ -112,10 +123,7 @@ class _Call:
             self._packed.add(name)
         dims = self.dims(name)
         if len(seen.shape) != len(dims):
-            raise InvalidArgumentError(
-                f"{name} has shape {seen.shape}, not ({', '.join(dims)})"
-                + ("; packed sequences take varlen=" if name in ("q", "k")
-                   and len(seen.shape) == 3 else ""))
+            raise misshapen(name, seen.shape, dims)
         for dim, extent in zip(dims, seen.shape):
             known = self.sizes.setdefault(dim, extent)
             if known != extent:
@@ -182,37 +190,28 @@ class _Call:
                     "head_dim_v is 0; rows of v have at least one element")
             self.group(_abi.fovea_head_dims_t, _abi.FOVEA_GROUP_HEAD_DIMS
                        ).head_dim_v = self.sizes["head_dim_v"]
-        if isinstance(window, tuple):
-            window = Window(*window)
+        if window is not None:
+            window = Window._of(window)
         if isinstance(score, str):
             score = Score(score)
         for name, feature, kind in (("window", window, Window), ("score", score, Score),
                                     ("dropout", dropout, Dropout),
                                     ("blocks", blocks, Blocks)):
-            if feature is None:
-                continue
-            if not isinstance(feature, kind):
-                raise TypeError(f"{name} is {type(feature).__name__}, not a "
-                                f"fovea.{kind.__name__}")
-            feature._fill(self)
+            if feature is not None:
+                of_class(name, feature, kind)
+                feature._fill(self)
 
     def _lengths(self, varlen):
         if varlen is None:
             return
+        of_class("varlen", varlen, Varlen)
         for side in ("q", "k"):
-            most = getattr(varlen, f"max_{side}")
             if side not in self._packed:
-                if most not in (None, self.sizes[f"seqlen_{side}"]):
-                    raise InvalidArgumentError(
-                        f"varlen.max_{side} is {most}, and {side} has "
-                        f"{self.sizes[f'seqlen_{side}']} rows; give None")
+                varlen._hold(side, self.sizes[f"seqlen_{side}"])
                 continue
+            varlen._hold(side, None)
             batch = getattr(varlen, side)._batch(f"varlen.{side}")
-            if most is None or batch is None:
-                raise InvalidArgumentError(
-                    f"{side} is packed and varlen has no "
-                    + (f"max_{side}" if most is None else f"lengths of {side}"))
-            self.sizes[f"seqlen_{side}"] = most
+            self.sizes[f"seqlen_{side}"] = getattr(varlen, f"max_{side}")
             if self.sizes.setdefault("batch", batch) != batch:
                 raise InvalidArgumentError(
                     f"varlen.{side} has {batch} sequences, others "
@@ -361,7 +360,9 @@ class _Operation:
         for name, array in zip(self.arrays, arrays):
             arguments[name] = None if array is None else viewed(array, name)
         for name, feature in zip(self.features, features):
-            arguments[name] = with_views(feature, name, viewed)
+            # What is no feature is refused by its own type.
+            arguments[name] = (with_views(feature, name, viewed)
+                               if isinstance(feature, FEATURES) else feature)
         call = self.build(arrays[0], views, **arguments)
         call.complete(arrays[0])
         return call

@@ -25,10 +25,16 @@ def choice(name, value, table):
             f"{name} is {value!r}, not one of {', '.join(map(repr, table))}") from None
 
 
+def of_class(name, feature, kind):
+    """Refuses a feature that is none of its class."""
+    if not isinstance(feature, kind):
+        raise TypeError(f"{name} is {type(feature).__name__}, not a fovea.{kind.__name__}")
+
+
 MASKS = {"none": _abi.FOVEA_MASK_NONE,
          "causal-top-left": _abi.FOVEA_MASK_CAUSAL_TOP_LEFT,
          "causal-bottom-right": _abi.FOVEA_MASK_CAUSAL_BOTTOM_RIGHT}
-_ALIGNMENTS = {"top-left": _abi.FOVEA_ALIGN_TOP_LEFT,
+ALIGNMENTS = {"top-left": _abi.FOVEA_ALIGN_TOP_LEFT,
                "bottom-right": _abi.FOVEA_ALIGN_BOTTOM_RIGHT}
 _WORD_ORDERS = {"0123": _abi.FOVEA_PHILOX_0123, "0213": _abi.FOVEA_PHILOX_0213}
 _LSE_LAYOUTS = {"as-q": _abi.FOVEA_LSE_AS_Q, "batched": _abi.FOVEA_LSE_BATCHED}
@@ -57,6 +63,16 @@ class Window:
         """flash-attn's ``window_size``: a negative number is no bound."""
         return cls(None if left < 0 else left, None if right < 0 else right)
 
+    @classmethod
+    def _of(cls, given) -> Window:
+        """What stands for it, too: (left, right)."""
+        if isinstance(given, tuple):
+            if len(given) > len(_FIELDS[cls]):
+                raise InvalidArgumentError(f"window is {given}, not (left, right)")
+            given = cls(*given)
+        of_class("window", given, cls)
+        return given
+
     def _fill(self, call):
         group = call.group(_abi.fovea_window_t, _abi.FOVEA_GROUP_WINDOW)
         for side in ("left", "right"):
@@ -65,7 +81,7 @@ class Window:
                               f"window.{side}")
             name = f"{side}_alignment"
             setattr(group, name,
-                    choice(f"window.{name}", getattr(self, name), _ALIGNMENTS))
+                    choice(f"window.{name}", getattr(self, name), ALIGNMENTS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,22 +221,22 @@ class Sequences:
     cumulative: Any = None
     starts: Any = None
 
+    def _given(self):
+        """Names of the arrays that there are, and of how many elements more than sequences."""
+        return [(field, more) for field, more in
+                (("lengths", 0), ("cumulative", 1), ("starts", 0))
+                if getattr(self, field) is not None]
+
     def _batch(self, name):
-        """How many there are; None: nothing says so."""
-        for field, more in (("lengths", 0), ("cumulative", 1), ("starts", 0)):
-            given = getattr(self, field)
-            if given is not None:
-                shape = view(given, f"{name}.{field}").shape
-                if len(shape) != 1 or shape[0] < more:
-                    raise InvalidArgumentError(
-                        f"{name}.{field} has shape {shape}, not (batch"
-                        f"{' + 1' * more})")
-                return shape[0] - more
-        return None
+        """How many there are, of which something is given."""
+        field, more = self._given()[0]
+        shape = view(getattr(self, field), f"{name}.{field}").shape
+        if len(shape) != 1 or shape[0] < more:
+            raise InvalidArgumentError(
+                f"{name}.{field} has shape {shape}, not (batch{' + 1' * more})")
+        return shape[0] - more
 
     def _fill(self, call, group, name, batch, total):
-        if self.lengths is not None and self.cumulative is not None:
-            raise InvalidArgumentError(f"{name} has both lengths and cumulative lengths")
         rows = (("lengths", batch, "lengths", _abi.FOVEA_LENGTHS_EACH),
                 ("cumulative", batch + 1, "lengths", _abi.FOVEA_LENGTHS_CUMULATIVE),
                 ("starts", batch, "starts", None))
@@ -263,6 +279,25 @@ class Varlen:
         """flash-attn's ``cu_seqlens_q``, ``cu_seqlens_k``."""
         return cls(Sequences(cumulative=cumulative_q),
                    Sequences(cumulative=cumulative_k), max_q, max_k)
+
+    def _hold(self, side, rows):
+        """Refuses what a side cannot have.
+
+        Args:
+            rows: that its tensors have; None: it is packed.
+        """
+        sequences, most = getattr(self, side), getattr(self, f"max_{side}")
+        of_class(f"varlen.{side}", sequences, Sequences)
+        if sequences.lengths is not None and sequences.cumulative is not None:
+            raise InvalidArgumentError(
+                f"varlen.{side} has both lengths and cumulative lengths")
+        if rows is not None and most is not None and most != rows:
+            raise InvalidArgumentError(
+                f"varlen.max_{side} is {most}, and {side} has {rows} rows; give None")
+        if rows is None and (most is None or not sequences._given()):
+            raise InvalidArgumentError(
+                f"{side} is packed and varlen has no "
+                + (f"max_{side}" if most is None else f"lengths of {side}"))
 
     def _fill(self, call):
         group = call.group(_abi.fovea_varlen_t, _abi.FOVEA_GROUP_VARLEN)
@@ -310,12 +345,16 @@ class Blocks:
         return cls(**{name: getattr(block_mask, name) for name in names},
                    block_size=tuple(block_mask.BLOCK_SIZE))
 
-    def _fill(self, call):
-        group = call.group(_abi.fovea_blocks_t, _abi.FOVEA_GROUP_BLOCKS)
-        if len(self.block_size) != 2:
+    def _sizes(self):
+        """Queries and keys of a block."""
+        if not isinstance(self.block_size, (tuple, list)) or len(self.block_size) != 2:
             raise InvalidArgumentError(
                 f"blocks.block_size is {self.block_size}, not (queries, keys)")
-        for field, size in zip(("q_block", "kv_block"), self.block_size):
+        return self.block_size
+
+    def _fill(self, call):
+        group = call.group(_abi.fovea_blocks_t, _abi.FOVEA_GROUP_BLOCKS)
+        for field, size in zip(("q_block", "kv_block"), self._sizes()):
             _native.set_whole(group, field, size, "blocks.block_size")
         rows = {"seqlen_q": group.q_block, "seqlen_k": group.kv_block}
         for lists, side in _LISTS:
@@ -360,6 +399,8 @@ WindowLike = Union[Window, "tuple[Optional[int], Optional[int]]"]
 _FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind))
            for kind in (Window, Capture, Score, Dropout, Sequences, Varlen, Blocks)}
 _PLAIN = (bool, int, float, str, type(None))
+#: What may have arrays of an argument that is a feature.
+FEATURES = (*_FIELDS, tuple)
 
 
 def key_of(feature, seen):

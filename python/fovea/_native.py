@@ -89,24 +89,33 @@ def c_text(given, name, encode=str.encode):
     return made
 
 
-def set_whole(structure, field, given, name):
-    """Sets a field to a whole number; ctypes alone would cut off what has no room.
+def whole(given, name, least, beyond) -> int:
+    """A whole number of a range.
 
     Raises:
         TypeError: it is none.
-        InvalidArgumentError: it is beyond what the field holds.
+        InvalidArgumentError: it is outside.
     """
     try:
         number = operator.index(given)
     except TypeError:
         raise TypeError(f"{name} is {given!r}, not a whole number") from None
+    if not least <= number < beyond:
+        raise _errors.InvalidArgumentError(
+            f"{name} is {number}, not in {least} to {beyond - 1}")
+    return number
+
+
+def set_whole(structure, field, given, name):
+    """Sets a field to a whole number; ctypes alone would cut off what has no room.
+
+    Raises:
+        TypeError, InvalidArgumentError: as :func:`whole`, of what the field holds.
+    """
     kind = dict(structure._fields_)[field]
     values = 1 << 8 * ctypes.sizeof(kind)
     least = 0 if kind(-1).value > 0 else -values // 2
-    if not least <= number < least + values:
-        raise _errors.InvalidArgumentError(
-            f"{name} is {number}, not in {least} to {least + values - 1}")
-    setattr(structure, field, number)
+    setattr(structure, field, whole(given, name, least, least + values))
 
 
 def device_number(given) -> int:

@@ -13,19 +13,21 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from . import _attention, _torch_library, _torch_schema
-from ._features import (Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
-                        WindowLike)
+from ._arrays import view
+from ._features import (ALIGNMENTS, Blocks, Capture, Dropout, Score, Sequences, Varlen, Window,
+                        choice)
+from ._native import whole
 
 
 # A window is a text among an operator's arguments, since a tuple of None and numbers
 # is none: "127:0", "inf:0", and behind it alignments that are not bottom-right.
-def window_text(window: Optional[WindowLike]) -> str:
+def window_text(window: Optional[Window]) -> str:
     if window is None:
         return ""
-    if not isinstance(window, Window):
-        window = Window(*window)
-    bounds = ["inf" if bound is None else str(bound)
-              for bound in (window.left, window.right)]
+    bounds = ["inf" if bound is None else str(whole(bound, f"window.{side}", -2**63, 2**63))
+              for side, bound in (("left", window.left), ("right", window.right))]
+    for side in ("left_alignment", "right_alignment"):
+        choice(f"window.{side}", getattr(window, side), ALIGNMENTS)
     return ":".join([*bounds, window.left_alignment, window.right_alignment])
 
 
@@ -87,6 +89,13 @@ def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
     return None if seed is None else Dropout(p, seed=seed.detach())
 
 
+def _tensor(given: Any, name: str) -> Tensor:
+    if not isinstance(given, Tensor):
+        view(given, name)  # which names what is no array at all
+        raise TypeError(f"{name} is {type(given).__name__}, not a tensor of PyTorch's")
+    return given
+
+
 def as_listed(varlen: Optional[Varlen],
             blocks: Optional[Blocks]) -> Tuple[str, Optional[List[Tensor]], List[int]]:
     """Lengths of sequences and lists of blocks as an operator takes them: the fields'
@@ -99,16 +108,16 @@ def as_listed(varlen: Optional[Varlen],
                 given = getattr(getattr(varlen, side), field)
                 if given is not None:
                     names.append(f"{side}.{field}")
-                    lists.append(given)
+                    lists.append(_tensor(given, f"varlen.{names[-1]}"))
             most = getattr(varlen, f"max_{side}")
             sizes[number] = -1 if most is None else most
     if blocks is not None:
         for of_blocks in dataclasses.fields(blocks):
             given = getattr(blocks, of_blocks.name)
-            if isinstance(given, Tensor):
+            if given is not None and of_blocks.name != "block_size":
                 names.append(of_blocks.name)
-                lists.append(given)
-        sizes[2:] = blocks.block_size
+                lists.append(_tensor(given, f"blocks.{of_blocks.name}"))
+        sizes[2:] = blocks._sizes()
     return ",".join(names), lists or None, sizes
 
 
@@ -322,7 +331,7 @@ class _Recorded(torch.autograd.Function):
     def backward(ctx, dout, dlse):
         needs = ctx.needs_input_grad
         # Under create_graph the operator says that it has no derivative.
-        run = _backward_kernel if not torch.is_grad_enabled() and _is_unseen() else backward
+        run = _backward_kernel if not torch.is_grad_enabled() and is_unseen() else backward
         dq, dk, dv, dsinks, *rest = _gradients(
             ctx, run, [*needs[:4], *needs[5:]], dout, dlse)
         return dq, dk, dv, dsinks, None, *rest
@@ -334,7 +343,7 @@ def recorded(q, k, v, scale, mask, window, score, score_text, captures, sinks, *
                            *(captures or ()))
 
 
-def _is_unseen() -> bool:
+def is_unseen() -> bool:
     """Whether no compiler, mode, transform or profiler looks on, who would have to see an
     operator. It costs more than the call."""
     return not (
@@ -349,7 +358,7 @@ def way_of(q: Tensor, k: Tensor, v: Tensor, score: Optional[Score],
            sinks: Optional[Tensor]) -> Optional[bool]:
     """None: a call is an operator's. Else it goes past it: whether gradients are to be
     recorded."""
-    if not _is_unseen():
+    if not is_unseen():
         return None
     tensors = [q, k, v]
     if score is not None:

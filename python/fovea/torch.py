@@ -18,11 +18,11 @@ try:
 except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
-from . import _attention, _errors, _flex, _torch_library, scores as _scores
-from ._features import Blocks, Score, Varlen, WindowLike
+from . import _arrays, _attention, _errors, _flex, _torch_library, scores as _scores
+from ._features import Blocks, Score, Varlen, Window, WindowLike, of_class
 from ._torch_enable import calls, disable, enable
-from ._torch_operators import (as_listed, dropout_of, forward, recorded, refuse_tangents,
-                               rows_together, way_of, window_text)
+from ._torch_operators import (as_listed, dropout_of, forward, is_unseen, plain, recorded,
+                               refuse_tangents, rows_together, way_of, window_text)
 
 __all__ = ["attention", "calls", "disable", "enable", "flex_attention", "operators"]
 
@@ -68,9 +68,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         program, mask = _scores.resolve(score, mask, q.device)
     if isinstance(program, str):
         program = Score(program)
-    if varlen is not None and varlen.lse_layout != "as-q":
-        raise _errors.InvalidArgumentError(
-            f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has 'as-q' alone")
+    window = _held(q, k, v, window, program, varlen, blocks)
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
@@ -85,9 +83,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
              blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
     captures = None if program is None or not program.captures else [
-        torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
-                     else torch.float32) if isinstance(given, (int, float)) else
-        torch.as_tensor(given, device=q.device) for given in program.captures]
+        _capture(given, f"score.captures[{number}]", q.device)
+        for number, given in enumerate(program.captures)]
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     try:
@@ -97,8 +94,48 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             (program.text or "") if program else "", captures, sinks, dropout_p, seed,
             *as_listed(varlen, blocks), splits, deterministic)
     except RuntimeError as error:
-        raise _torch_library.told(error) from error.__cause__
+        told = _torch_library.told(error)
+        if told is error and not isinstance(error, _errors.Error) and is_unseen():
+            # PyTorch's own, of a type that the operator does not have: fovea.attention's words.
+            with torch.no_grad():
+                _attention.FORWARD.call(
+                    (*map(plain, (q, k, v)), None, None, sinks),
+                    (window, program, dropout_of(dropout_p, seed), varlen, blocks),
+                    (scale, mask, splits, 0, True, True))
+        raise told from error.__cause__
     return (out, lse) if return_lse else out
+
+
+def _held(q, k, v, window, score, varlen, blocks) -> Optional[Window]:
+    """Refuses, in fovea.attention's words, what no argument of an operator's holds, or what
+    would be lost on the way there. Returns the window."""
+    for name, feature, kind in (("score", score, Score), ("varlen", varlen, Varlen),
+                                ("blocks", blocks, Blocks)):
+        if feature is not None:
+            of_class(name, feature, kind)
+    for name, tensor in (("q", q), ("k", k), ("v", v)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is {type(tensor).__name__}, not a tensor of PyTorch's; "
+                            "fovea.attention takes other arrays")
+        if tensor.dim() not in (3, 4):
+            raise _attention.misshapen(name, tuple(tensor.shape))
+    if varlen is not None:
+        if varlen.lse_layout != "as-q":
+            raise _errors.InvalidArgumentError(
+                f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has 'as-q' alone")
+    return None if window is None else Window._of(window)
+
+
+def _capture(given, name, device) -> Tensor:
+    """As operators take it: a number is a tensor without dimensions."""
+    if isinstance(given, (int, float)):
+        return torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
+                            else torch.float32)
+    try:
+        return torch.as_tensor(given, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        _arrays.view(given, name)  # which names it
+        raise
 
 
 class _FlexOperator(HigherOrderOperator):

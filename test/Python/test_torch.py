@@ -270,6 +270,54 @@ class Kernels(Case):
                 with self.assertRaisesRegex(kind, words):
                     ft.attention(*arguments, **options)
 
+    def test_refused_alike(self):
+        """With gradients and without them in the words of fovea.attention."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        counts, lists = torch.ones(1, 1, 1, dtype=torch.int32), torch.zeros(1, 1, 1, 1).int()
+        for kind, words, arguments, options in (
+                (TypeError, "^window is int, not a fovea.Window", (), {"window": 5}),
+                (TypeError, "^window is list, not a fovea.Window", (), {"window": [1, 2]}),
+                (fovea.InvalidArgumentError, "^window.left_alignment is 3, not one of 'top-left'",
+                 (), {"window": (1, 2, 3)}),
+                (fovea.InvalidArgumentError, r"^window is \(1, 2, .*\), not \(left, right\)", (),
+                 {"window": (1, 2, "top-left", "top-left", 3)}),
+                (TypeError, "^window.left is 1.5, not a whole number", (), {"window": (1.5, 2)}),
+                (fovea.InvalidArgumentError, f"^window.left is {2**70}, not in -", (),
+                 {"window": (2**70, 0)}),
+                (TypeError, "^blocks is int, not a fovea.Blocks", (), {"blocks": 3}),
+                (TypeError, "^blocks.kv_num_blocks: list is no array", (),
+                 {"blocks": fovea.Blocks([[[1]]], [[[[0]]]])}),
+                (fovea.InvalidArgumentError, r"^blocks.block_size is 128, not \(queries, keys\)",
+                 (), {"blocks": fovea.Blocks(counts, lists, block_size=128)}),
+                (TypeError, "^blocks.block_size is 1.5, not a whole number", (),
+                 {"blocks": fovea.Blocks(counts, lists, block_size=(128, 1.5))}),
+                (TypeError, "^varlen is int, not a fovea.Varlen", (), {"varlen": 3}),
+                (TypeError, "^varlen.k.lengths: list is no array", (),
+                 {"varlen": fovea.Varlen(k=fovea.Sequences([40]))}),
+                (TypeError, "^score is ellipsis, not a fovea.Score", (), {"score": ...}),
+                (TypeError, "^score is Tensor, not a fovea.Score", (), {"score": lists}),
+                (TypeError, r"^score.captures\[0\]: NoneType is no array", (),
+                 {"score": fovea.Score("softcap", [None])}),
+                (TypeError, "^sinks: float is no array", (), {"sinks": 0.5}),
+                (TypeError, "^splits is 1.5, not a whole number", (), {"splits": 1.5}),
+                (fovea.InvalidArgumentError, "^mask is None, not one of 'none'", (),
+                 {"mask": None}),
+                (fovea.InvalidArgumentError, r"^q has shape \(\), not \(batch, heads_q, seq",
+                 (q[0, 0, 0, 0], k, v), {}),
+                (fovea.InvalidArgumentError, r"^k has shape \(\), not \(batch, heads_k, seq",
+                 (q, k[0, 0, 0, 0], v), {}),
+                (fovea.InvalidArgumentError, r"^v has shape \(32,\), not \(batch, heads_k, seq",
+                 (q, k, v[0, 0, 0]), {})):
+            with self.subTest(words):
+                arguments = arguments or (q, k, v)
+                with self.assertRaisesRegex(kind, words):
+                    ft.attention(*arguments, **options)
+                for function in (ft.attention, fovea.attention):
+                    with torch.no_grad(), self.assertRaisesRegex(kind, words):
+                        function(*arguments, **options)
+        with self.assertRaisesRegex(TypeError, "^k is list, not a tensor of PyTorch's"):
+            ft.attention(q, [1], v)
+
     @IN_CPP
     def test_same(self):
         """Both give the same bits in the same places."""
