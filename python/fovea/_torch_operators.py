@@ -131,7 +131,7 @@ def _features_of(listed: str, lists: Optional[List[Tensor]],
         (sides[side] if side else fields)[field] = tensor.detach()
     max_q, max_k = (None if size < 0 else size for size in sizes[:2])
     varlen = (Varlen(Sequences(**sides["q"]), Sequences(**sides["k"]), max_q, max_k)
-              if sides["q"] or sides["k"] else None)
+              if sides["q"] or sides["k"] or max_q is not None or max_k is not None else None)
     return varlen, (Blocks(**fields, block_size=(sizes[2], sizes[3])) if fields else None)
 
 

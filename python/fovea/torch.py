@@ -123,6 +123,8 @@ def _held(q, k, v, window, score, varlen, blocks) -> Optional[Window]:
         if varlen.lse_layout != "as-q":
             raise _errors.InvalidArgumentError(
                 f"varlen.lse_layout is '{varlen.lse_layout}', and fovea.torch has 'as-q' alone")
+        for side, tensor in (("q", q), ("k", k)):
+            varlen._hold(side, None if tensor.dim() == 3 else tensor.shape[2])
     return None if window is None else Window._of(window)
 
 

@@ -190,7 +190,8 @@ CallBase::CallBase(const Features &features)
     refuse("listed is '" + features.listed + "' beside " +
            std::to_string(features.lists.size()) + " lists and " +
            std::to_string(features.sizes.size()) + " sizes, not 4");
-  if (features.packs())
+  // Most rows of a side are of varlen, too, and not to be lost without lists.
+  if (features.packs() || features.sizes[0] >= 0 || features.sizes[1] >= 0)
     varlen.emplace();
 }
 
@@ -224,8 +225,10 @@ View CallBase::see(const Kind &kind, const Tensor &tensor) {
   if (seen.rank != rank) {
     for (unsigned i = 0; i < rank; ++i)
       all.push_back(kDimNames[expected[i]]);
+    const bool mayBePacked =
+        seen.rank == 3 && (&kind == &kinds::q || &kind == &kinds::k);
     refuse(std::string(kind.name) + " has shape " + seen.shape() + ", not " +
-           listOf(all));
+           listOf(all) + (mayBePacked ? "; packed sequences take varlen=" : ""));
   }
   for (unsigned i = 0; i < rank; ++i) {
     int64_t &known = sizes[expected[i]];

@@ -292,6 +292,18 @@ class Kernels(Case):
                 (TypeError, "^blocks.block_size is 1.5, not a whole number", (),
                  {"blocks": fovea.Blocks(counts, lists, block_size=(128, 1.5))}),
                 (TypeError, "^varlen is int, not a fovea.Varlen", (), {"varlen": 3}),
+                (TypeError, "^varlen.q is int, not a fovea.Sequences", (),
+                 {"varlen": fovea.Varlen(3)}),
+                (fovea.InvalidArgumentError, "^varlen.max_k is 3, and k has 40 rows; give None", (),
+                 {"varlen": fovea.Varlen(max_k=3)}),
+                (fovea.InvalidArgumentError, "^varlen.max_q is -1, and q has 40 rows; give None",
+                 (), {"varlen": fovea.Varlen(max_q=-1)}),
+                (fovea.InvalidArgumentError, "^k is packed and varlen has no lengths of k",
+                 (q, k[0], v[0]), {"varlen": fovea.Varlen(max_k=40)}),
+                (fovea.InvalidArgumentError, "^q is packed and varlen has no max_q",
+                 (q[0], k[0], v[0]), {"varlen": fovea.Varlen()}),
+                (fovea.InvalidArgumentError, r"^q has shape .*\); packed sequences take varlen=",
+                 (q[0], k, v), {}),
                 (TypeError, "^varlen.k.lengths: list is no array", (),
                  {"varlen": fovea.Varlen(k=fovea.Sequences([40]))}),
                 (TypeError, "^score is ellipsis, not a fovea.Score", (), {"score": ...}),
@@ -317,6 +329,12 @@ class Kernels(Case):
                         function(*arguments, **options)
         with self.assertRaisesRegex(TypeError, "^k is list, not a tensor of PyTorch's"):
             ft.attention(q, [1], v)
+        # Of the operators' own arguments, too, which graphs have.
+        for run in (operators.forward, operators._run_forward):
+            with torch.no_grad(), self.assertRaisesRegex(
+                    Exception, "varlen.max_k is 3, and k has 40 rows; give None"):
+                run(q, k, v, 0.2, "none", "", "", "", None, None, 0.0, None, "", None,
+                    [-1, 3, 0, 0], 0, False)
 
     @IN_CPP
     def test_same(self):
