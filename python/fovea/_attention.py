@@ -10,8 +10,8 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
 from . import _abi, _arrays, _memory, _native, scores
 from ._errors import InvalidArgumentError
-from ._features import (FEATURES, MASKS, Blocks, Dropout, Score, Varlen, Window, WindowLike,
-                        choice, key_of, of_class, with_views)
+from ._features import (FEATURES, KINDS, MASKS, Blocks, Dropout, Score, Varlen, Window,
+                        WindowLike, choice, key_of, of_class, with_views)
 from ._library import Explanation, Library, default_library, explained
 
 DTYPES = {"float16": _abi.FOVEA_DTYPE_F16, "bfloat16": _abi.FOVEA_DTYPE_BF16,
@@ -39,7 +39,7 @@ _KEPT = 512
 def _kinds(name):
     """The types that an array of a call may have."""
     if name not in _TENSORS:
-        return _arrays.KINDS
+        return KINDS.get(name.partition(".")[0], tuple(DTYPES))  # or that of a dropout mask
     kind = _TENSORS[name][1]
     return (kind,) if kind else tuple(DTYPES)
 

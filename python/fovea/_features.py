@@ -395,6 +395,9 @@ class Blocks:
 WindowLike = Union[Window, "tuple[Optional[int], Optional[int]]"]
 
 
+#: The types that arrays of features have, by the beginnings of their names.
+KINDS = {"score": tuple(_CAPTURES), "dropout": ("int64", "uint64"), "varlen": ("int32",),
+         "blocks": ("int32",)}
 # What a call's structures hold of a feature but the addresses of arrays.
 _FIELDS = {kind: tuple(field.name for field in dataclasses.fields(kind))
            for kind in (Window, Capture, Score, Dropout, Sequences, Varlen, Blocks)}

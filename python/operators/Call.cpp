@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -36,6 +37,34 @@ const std::array<ElementType, 7> &elementTypes() {
   }};
   return types;
 }
+
+/// The name of a type that no argument takes, for a message.
+std::string nameOfForeign(int32_t code) {
+  static const std::pair<int32_t, const char *> types[] = {
+      {aoti_torch_dtype_float64(), "float64"},
+      {aoti_torch_dtype_uint8(), "uint8"},
+      {aoti_torch_dtype_uint16(), "uint16"},
+      {aoti_torch_dtype_uint32(), "uint32"},
+      {aoti_torch_dtype_int8(), "int8"},
+      {aoti_torch_dtype_int16(), "int16"},
+      {aoti_torch_dtype_complex32(), "complex32"},
+      {aoti_torch_dtype_complex64(), "complex64"},
+      {aoti_torch_dtype_complex128(), "complex128"},
+      {aoti_torch_dtype_float8_e5m2(), "float8_e5m2"},
+      {aoti_torch_dtype_float8_e4m3fn(), "float8_e4m3fn"},
+      {aoti_torch_dtype_float8_e5m2fnuz(), "float8_e5m2fnuz"},
+      {aoti_torch_dtype_float8_e4m3fnuz(), "float8_e4m3fnuz"},
+  };
+  for (const auto &[known, name] : types)
+    if (known == code)
+      return name;
+  return "of PyTorch's type " + std::to_string(code);
+}
+
+// What arguments take.
+constexpr const char *kOfAttention = "one of float16, bfloat16, float32";
+constexpr const char *kOfCaptures = "one of float32, float16, bfloat16, int32, bool";
+constexpr const char *kOfSeeds = "one of int64, uint64";
 
 // The numbers of names that arguments are.
 struct Choice {
@@ -136,7 +165,7 @@ void refuse(const std::string &message) {
 
 bool isRocm() { return rocmLibrary(); }
 
-View::View(const Tensor &tensor, const std::string &name)
+View::View(const Tensor &tensor, const std::string &name, const char *wanted)
     : data(static_cast<char *>(tensor.data_ptr())), rank(tensor.dim()),
       sizes(tensor.sizes().data()), strides(tensor.strides().data()),
       type(nullptr), device(-1), span(0) {
@@ -145,12 +174,9 @@ View::View(const Tensor &tensor, const std::string &name)
   for (const ElementType &known : elementTypes())
     if (known.code == code)
       type = &known;
-  if (!type) {
-    std::string all;
-    for (const ElementType &known : elementTypes())
-      all += std::string(all.empty() ? "" : ", ") + known.name;
-    throw TypeError(name + ": its elements are not one of " + all);
-  }
+  if (!type)
+    throw TypeError(name + ": its elements are " + nameOfForeign(code) + ", not " +
+                    wanted);
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &kind));
   if (kind != aoti_torch_device_type_cpu()) {
     if (!isRocm())
@@ -215,7 +241,7 @@ std::pair<std::array<Dim, 4>, unsigned> CallBase::dims(const Kind &kind) const {
 }
 
 View CallBase::see(const Kind &kind, const Tensor &tensor) {
-  const View seen(tensor, kind.name);
+  const View seen(tensor, kind.name, kind.isF32 ? "float32" : kOfAttention);
   if (varlen && seen.rank == kind.rank - 1) {
     packedQ |= &kind == &kinds::q;
     packedK |= &kind == &kinds::k;
@@ -374,7 +400,7 @@ void CallBase::sequences(fovea_sequences_t &side, const char *name, Dim seq,
     if (!row.given)
       continue;
     const std::string &called = told.emplace_back("varlen." + prefix + row.field);
-    const View seen(*row.given, called);
+    const View seen(*row.given, called, "int32");
     const int64_t count = sizes[kBatch] + row.more;
     if (seen.rank != 1 || seen.sizes[0] != count)
       refuse(called + " has shape " + seen.shape() + ", not (" +
@@ -417,10 +443,11 @@ void CallBase::window() {
     if (text == "inf")
       return FOVEA_WINDOW_INFINITE;
     char *end = nullptr;
+    errno = 0;
     const long long number = std::strtoll(text.c_str(), &end, 10);
-    if (text.empty() || *end)
+    if (text.empty() || *end || errno)
       refuse("window is '" + features.window + "', whose bound '" + text +
-             "' is neither a number nor 'inf'");
+             "' is neither a number of 64 bits nor 'inf'");
     return number;
   };
   if (parts.size() != 2 && parts.size() != 4)
@@ -459,7 +486,7 @@ void CallBase::score(const std::vector<const Tensor *> &gradients) {
       made.value = scalarOf(capture, isWhole);
       made.type = isWhole ? FOVEA_CAPTURE_I32 : FOVEA_CAPTURE_F32;
     } else {
-      const View seen(capture, name);
+      const View seen(capture, name, kOfCaptures);
       if (seen.rank > 4)
         refuse(name + " has " + std::to_string(seen.rank) +
                " dimensions, not 1 to 4");
@@ -474,7 +501,7 @@ void CallBase::score(const std::vector<const Tensor *> &gradients) {
     }
     if (i < gradients.size() && gradients[i]) {
       const std::string &called = told.emplace_back(name + ".gradient");
-      const View gradient(*gradients[i], called);
+      const View gradient(*gradients[i], called, kOfAttention);
       std::copy_n(gradient.strides, gradient.rank, made.gradient_strides);
       address(made.gradient, gradient, called.c_str(), true);
     }
@@ -487,7 +514,7 @@ void CallBase::dropout() {
   group(dropoutGroup, FOVEA_GROUP_DROPOUT);
   dropoutGroup.p = static_cast<float>(features.dropoutP);
   dropoutGroup.word_order = FOVEA_PHILOX_0123;
-  const View seen(*features.seed, "dropout.seed");
+  const View seen(*features.seed, "dropout.seed", kOfSeeds);
   if (seen.type->bytes != 8 || seen.span != 8)
     refuse(std::string("dropout.seed is ") + seen.type->name + " of shape " +
            seen.shape() + ", not one element of int64 or uint64");
@@ -506,7 +533,7 @@ void CallBase::lists(fovea_block_lists_t &made, const char *name, int64_t blocks
   const int64_t shape[3] = {sizes[kBatch], sizes[kHeadsQ], blocks};
   const auto see = [&](const Tensor &given, const char *field, int64_t rank) {
     const std::string &called = told.emplace_back("blocks." + prefix + field);
-    const View seen(given, called);
+    const View seen(given, called, "int32");
     bool fits = seen.type->capture == FOVEA_CAPTURE_I32 && seen.rank == rank;
     for (int dim = 0; fits && dim < 3; ++dim)
       fits = seen.sizes[dim] == shape[dim] || (dim < 2 && seen.sizes[dim] == 1);

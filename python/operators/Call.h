@@ -32,7 +32,9 @@ struct ElementType {
 
 /// A tensor, as it lies in memory.
 struct View {
-  View(const Tensor &tensor, const std::string &name);
+  /// \param wanted  the types that its place takes, for a message about one that
+  ///   nothing takes
+  View(const Tensor &tensor, const std::string &name, const char *wanted);
 
   char *data;
   int64_t rank;
