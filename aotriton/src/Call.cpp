@@ -69,10 +69,14 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
   if (!params.lse || fallbackPath().empty() ||
       !hasRowWithoutKeys(params, groups))
     return {};
+  // Seeds are put somewhere by the forward pass alone.
+  Groups ofBackward = groups;
+  ofBackward.dropout.seed_out = ofBackward.dropout.offset_out = nullptr;
+  ofBackward.linkAgain();
   fovea_backward_params_t backward = {};
   backward.struct_size = sizeof(backward);
   backward.dtype = params.dtype;
-  backward.groups = params.groups;
+  backward.groups = &ofBackward.window.header;
   backward.scale = params.scale;
   backward.batch = params.batch;
   backward.heads_q = params.heads_q;
@@ -102,9 +106,12 @@ Status checkLseForFallback(fovea_context_t *context, int32_t device,
   backward.dk = dense(params.heads_k, keys, params.head_dim);
   backward.dv = dense(params.heads_k, keys, dimV);
   backward.deterministic = 1;
-  if (fovea_backward_select(context, &backward, device, nullptr) !=
-      FOVEA_STATUS_NOT_FOUND)
+  const fovea_status_t status =
+      fovea_backward_select(context, &backward, device, nullptr);
+  if (status == FOVEA_STATUS_OK)
     return {};
+  if (status != FOVEA_STATUS_NOT_FOUND)
+    return failure(status);
   return unsupported("there are rows that see no key and no kernels for the "
                      "backward pass, and another library's take another "
                      "log-sum-exp for such rows");

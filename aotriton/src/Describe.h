@@ -69,6 +69,13 @@ struct Groups {
     header.next = window.header.next;
     window.header.next = &header;
   }
+  /// Makes the list anew, of a copy whose list is the original's.
+  void linkAgain() {
+    window.header.next = nullptr;
+    for (fovea_group_t *header : headers())
+      if (header != &window.header && header->struct_size)
+        link(*header);
+  }
 };
 
 /// Of a tensor that has the type of Q.

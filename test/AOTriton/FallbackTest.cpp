@@ -225,6 +225,37 @@ TEST(ForwardOnly, RowsWithoutKeysAreTheirs) {
   }
 }
 
+/// A forward call with dropout, rows without keys, and seeds that go into
+/// memory of the client's, which no backward call has.
+struct SeedsOut {
+  Problem problem{shapeOf(kWindowed[0])};
+  const Words words{{1, 2, 0, 0}};
+  v3::attn_fwd_params forward = forwardOf(kWindowed[0], problem);
+  SeedsOut() {
+    forward.dropout_p = 0.5f;
+    forward.philox_seed_ptr = words.at(0);
+    forward.philox_offset1 = words.at(1);
+    forward.philox_seed_output = words.at(2);
+    forward.philox_offset_output = words.at(3);
+  }
+};
+
+/// Run with kernels of dropout: of both passes, and of the forward one alone.
+TEST(FallbackDropout, LeavesRowsWithoutKeysHere) {
+  SeedsOut call;
+  ASSERT_EQ(attnFwd(call.forward), hipSuccess);
+  EXPECT_EQ(lastMessage(), "");
+  EXPECT_EQ(call.words.download()[2], 1u);
+}
+TEST(ForwardOnlyDropout, RowsWithoutKeysAreTheirs) {
+  SeedsOut call;
+  expectHandedOn(attnFwd(call.forward), hipSuccess, "rows that see no key");
+  call.forward.L = {};
+  ASSERT_EQ(attnFwd(call.forward), hipSuccess);
+  EXPECT_EQ(lastMessage(), "");
+  EXPECT_EQ(call.words.download()[2], 1u);
+}
+
 /// Nor does anyone know here whether sequences have keys.
 TEST(ForwardOnly, SequencesAreTheirs) {
   Problem problem({}); // its batch is one sequence
