@@ -192,33 +192,54 @@ bool isLatest(const Params &params, const Groups &groups, int32_t device,
 /// what they are. The deterministic ones come first even when they are not
 /// asked for: their workspace is what clients bring as D, that of the others is
 /// larger than what they bring as DQ_ACC.
-fovea_status_t choose(fovea_context_t *context, fovea_backward_params_t &params,
-                      const Groups &groups, int32_t device, Stream stream,
-                      bool deterministic, fovea_backward_plan_t &plan) {
+/// \param passedOver  receives why those are not taken, where that may be since
+///   the stream is being captured: others are the choice for this call alone
+Status choose(const BackwardCall &call, fovea_context_t *context,
+              fovea_backward_params_t &params, const Groups &groups,
+              int32_t device, Stream stream, fovea_backward_plan_t &plan,
+              Status &passedOver) {
+  const bool deterministic = call.deterministic || call.forward.backend >= 0;
   BackwardChoice choice;
   if (isLatest(params, groups, device, deterministic, choice)) {
     params.deterministic = latest<BackwardChoice>.chosen;
     plan = latest<BackwardChoice>.plan;
-    return FOVEA_STATUS_OK;
+    return {};
   }
+  auto failed = [&](fovea_status_t status) {
+    return failureOf(call.forward, context, device, status);
+  };
   params.stream = stream.native();
   params.deterministic = 1;
   fovea_status_t status =
       fovea_backward_select(context, &params, device, &choice.plan);
-  // INVALID_ARGUMENT: captured, and none of these is loaded.
-  if ((status == FOVEA_STATUS_NOT_FOUND ||
-       status == FOVEA_STATUS_INVALID_ARGUMENT) &&
-      !deterministic) {
+  if (status != FOVEA_STATUS_OK) {
+    const bool isNone = status == FOVEA_STATUS_NOT_FOUND,
+               isInvalid = status == FOVEA_STATUS_INVALID_ARGUMENT;
+    bool others = isNone || fovea_last_cause() == FOVEA_CAUSE_DETERMINISTIC;
+    Status first = failed(status);
+    if (deterministic)
+      return first;
+    // Captures take what is loaded, and nothing is compiled meanwhile.
+    if (stream.native() && (isInvalid || (isNone && compilesOnDemand()))) {
+      bool captured = false;
+      if (Status bad = isCaptured(context, stream.native(), captured))
+        return bad;
+      others |= captured;
+      if (captured)
+        passedOver = first;
+    }
+    if (!others)
+      return first;
     params.deterministic = 0;
     status = fovea_backward_select(context, &params, device, &choice.plan);
+    if (status != FOVEA_STATUS_OK)
+      return failed(status);
   }
-  if (status != FOVEA_STATUS_OK)
-    return status;
   choice.chosen = params.deterministic;
   plan = choice.plan;
-  if (!plan.provisional)
+  if (!plan.provisional && !passedOver)
     latest<BackwardChoice> = choice;
-  return FOVEA_STATUS_OK;
+  return {};
 }
 
 /// Gives a forward pass what kernels that split keys work in, where they are
@@ -447,15 +468,16 @@ static Status backwardOn(int32_t device, fovea_context_t *context,
                          const Groups &groups, bool &clears) {
   const ForwardCall &base = call.forward;
   fovea_backward_plan_t plan = {};
-  fovea_status_t status = choose(context, params, groups, device, stream,
-                                 call.deterministic || base.backend >= 0, plan);
-  if (status != FOVEA_STATUS_OK)
-    return failureOf(base, context, device, status);
+  Status passedOver;
+  if (Status bad = choose(call, context, params, groups, device, stream, plan,
+                          passedOver))
+    return bad;
   params.kernel = plan.kernel;
   StreamMemory own;
+  // Clients bring memory for those that were passed over.
   if (Status bad =
           provide(call, plan.workspace_bytes, context, stream, own, params))
-    return bad;
+    return passedOver && bad.isRefusal() ? passedOver : bad;
   StreamMemory lse;
   if (layout.lseIsShort)
     if (Status bad =
@@ -464,7 +486,8 @@ static Status backwardOn(int32_t device, fovea_context_t *context,
   clears = groups.bias.gradient && !groups.score.stored_gradients;
   if (Status bad = clearBiasGradient(context, stream, groups))
     return bad;
-  status = fovea_backward(context, &params, stream.native());
+  const fovea_status_t status =
+      fovea_backward(context, &params, stream.native());
   if (status != FOVEA_STATUS_OK)
     return failureOf(base, context, device, status);
   return firstOf({lse.giveBack(), own.giveBack()});

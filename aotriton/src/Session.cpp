@@ -229,12 +229,6 @@ Status hipFunctions(fovea_context_t *context, const HipFunctions *&result) {
   return {};
 }
 
-/// Whether libfovea compiles what no package has; it has checked the variable.
-bool compilesOnDemand() {
-  const char *value = std::getenv("FOVEA_COMPILE");
-  return value && *value && std::strcmp(value, "never") != 0;
-}
-
 Status openPackages(fovea_context_t *context) {
   const char *variable = std::getenv("FOVEA_KERNELS");
   const bool given = variable && *variable;
@@ -475,6 +469,25 @@ Status StreamDevice::leave() {
   return {};
 }
 
+Status isCaptured(fovea_context_t *context, hipStream_t stream,
+                  bool &captured) {
+  captured = false;
+  const HipFunctions *found = nullptr;
+  if (Status bad = hipFunctions(context, found))
+    return bad;
+  int status = 0;
+  if (found->streamIsCapturing)
+    if (const hipError_t error = found->streamIsCapturing(stream, &status))
+      return failureOfHip("hipStreamIsCapturing", error);
+  captured = status != 0;
+  return {};
+}
+
+bool compilesOnDemand() {
+  const char *value = std::getenv("FOVEA_COMPILE");
+  return value && *value && std::strcmp(value, "never") != 0;
+}
+
 bool mayAllocate() { return opened().mayAllocate; }
 
 std::string settingToAllocate() {
@@ -494,11 +507,10 @@ Status StreamMemory::canTake(fovea_context_t *context, hipStream_t of) {
                       " takes it by hipMallocAsync, which this HIP "
                       "library lacks");
   // A graph would have to take and give it back at each of its launches.
-  int capturing = 0;
-  if (found->streamIsCapturing)
-    if (const hipError_t error = found->streamIsCapturing(of, &capturing))
-      return failureOfHip("hipStreamIsCapturing", error);
-  if (capturing)
+  bool captured = false;
+  if (Status bad = isCaptured(context, of, captured))
+    return bad;
+  if (captured)
     return refuse(hipErrorNotSupported,
                   settingToAllocate() +
                       " takes none while the stream is being captured");

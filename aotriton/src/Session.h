@@ -59,6 +59,11 @@ Status onDeviceOf(fovea_context_t *context, hipStream_t stream, Body body) {
   return status ? status : back;
 }
 
+/// Whether the stream is being captured.
+Status isCaptured(fovea_context_t *context, hipStream_t stream, bool &captured);
+/// Whether libfovea compiles what no package has; it has checked the variable.
+bool compilesOnDemand();
+
 /// Whether FOVEA_AOTRITON_WORKSPACE lets this library take memory of the
 /// device.
 bool mayAllocate();

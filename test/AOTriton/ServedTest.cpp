@@ -178,6 +178,48 @@ TEST(Backward, CanBeCapturedWhenItHasRun) {
   dbias.download();
   EXPECT_EQ(problem.judgeBias(dbias), "");
 }
+
+/// Run with deterministic kernels, and with others that have dropout as well:
+/// of the latter one is loaded when a capture begins, of the former none.
+TEST(CapturedFirst, DecidesForItselfAlone) {
+  hipStream_t stream = nullptr;
+  ASSERT_EQ(hipStreamCreate(&stream), hipSuccess);
+  const auto calls = [&](const v3::attn_bwd_params &params, bool isCaptured) {
+    void *graph = nullptr;
+    if (isCaptured)
+      EXPECT_EQ(hipStreamBeginCapture(stream, 0), hipSuccess);
+    const hipError_t status = attnBwd(params, stream);
+    if (isCaptured) {
+      EXPECT_EQ(hipStreamEndCapture(stream, &graph), hipSuccess);
+      EXPECT_EQ(hipGraphDestroy(graph), hipSuccess);
+    }
+    EXPECT_EQ(hipStreamSynchronize(stream), hipSuccess);
+    return status;
+  };
+  Problem problem({});
+  problem.fillForwardResults();
+  Lazy unused;
+  v3::attn_bwd_params params = backwardParams(problem, unused);
+  Floats delta(unused.rows, unused.columns),
+      sums(1, int64_t(1) << 17); // what kernels with atomic sums work in
+  params.D = {};
+  params.D.eager = delta.view();
+  v3::attn_bwd_params roomy = params;
+  roomy.D.eager = sums.view();
+  v3::attn_bwd_params dropping = roomy;
+  dropping.dropout_p = 0.5f;
+  ASSERT_EQ(calls(dropping, false), hipSuccess) << why();
+
+  // Those that are not loaded are the ones that the client brings memory for.
+  EXPECT_EQ(calls(params, true), hipErrorInvalidValue);
+  EXPECT_NE(std::string(why()).find("not loaded"), std::string::npos) << why();
+  // With memory for the others these are taken, into the graph.
+  EXPECT_EQ(calls(roomy, true), hipSuccess) << why();
+  ASSERT_EQ(calls(params, false), hipSuccess) << why();
+  EXPECT_EQ(problem.judgeBackward(), "");
+  EXPECT_EQ(calls(params, true), hipSuccess) << why();
+  EXPECT_EQ(hipStreamDestroy(stream), hipSuccess);
+}
 #endif
 
 TEST(Forward, TakesNothingToDo) {
