@@ -75,7 +75,7 @@ OpenedLibrary openLibrary() {
 }
 
 const OpenedLibrary &openedLibrary() {
-  static const OpenedLibrary result = openLibrary();
+  static const OpenedLibrary &result = *new OpenedLibrary(openLibrary());
   return result;
 }
 

@@ -48,8 +48,8 @@ template <auto Own>
 struct Fallback {
   using Function = decltype(Own);
   static const FallbackSymbol &symbol() {
-    static const FallbackSymbol found =
-        findInFallback(reinterpret_cast<void *>(Own));
+    static const FallbackSymbol &found =
+        *new FallbackSymbol(findInFallback(reinterpret_cast<void *>(Own)));
     return found;
   }
   static Function function() {

@@ -275,7 +275,7 @@ Opened open() {
 }
 
 const Opened &opened() {
-  static const Opened result = open();
+  static const Opened &result = *new Opened(open());
   return result;
 }
 
@@ -398,7 +398,7 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
 /// Asks once for each device.
 Answers answersOf(fovea_context_t *context, int32_t device) {
   static std::mutex mutex;
-  static std::map<int32_t, Answers> all;
+  static auto &all = *new std::map<int32_t, Answers>;
   std::lock_guard<std::mutex> lock(mutex);
   if (const auto at = all.find(device); at != all.end())
     return at->second;
@@ -412,7 +412,7 @@ Answers answersOf(fovea_context_t *context, int32_t device) {
 } // namespace
 
 const std::set<void *> &hipOfProcess() {
-  static const std::set<void *> loaded = loadedHip();
+  static const auto &loaded = *new std::set<void *>(loadedHip());
   return loaded;
 }
 

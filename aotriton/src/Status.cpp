@@ -49,7 +49,7 @@ constexpr size_t kMostPrinted = 64;
 
 void printOnce(const std::string &text) {
   static std::mutex mutex;
-  static std::set<std::string> printed;
+  static auto &printed = *new std::set<std::string>;
   std::lock_guard<std::mutex> lock(mutex);
   if (printed.size() >= kMostPrinted || !printed.insert(text).second)
     return;

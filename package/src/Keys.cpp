@@ -133,8 +133,11 @@ std::vector<KeyFeature> makeFeatures() {
   return all;
 }
 
+/// As all that calls read of the libraries' static objects, never destroyed:
+/// exit() destroys those while other threads, which the process does not wait
+/// for, go on calling. Their memory is found from here, and so is no leak.
 const std::vector<KeyFeature> &features() {
-  static const std::vector<KeyFeature> all = makeFeatures();
+  static const auto &all = *new std::vector<KeyFeature>(makeFeatures());
   return all;
 }
 

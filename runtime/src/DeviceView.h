@@ -169,7 +169,7 @@ public:
   /// The kernels, not refused, with a score program of that name or with those
   /// digits in their key.
   const std::vector<const Candidate *> &withScore(const char *program) const {
-    static const std::vector<const Candidate *> none;
+    static const auto &none = *new std::vector<const Candidate *>;
     auto found = programs.find(program);
     return found == programs.end() ? none : found->second;
   }

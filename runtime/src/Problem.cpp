@@ -232,7 +232,7 @@ Result readGroup(const fovea_group_t *group, bool shapesTensors,
 /// Reads the groups that are linked behind one another; the key receives their
 /// versions.
 Result readGroups(const fovea_group_t *group, Problem &problem) {
-  static const Neutral neutral = makeNeutral();
+  static const Neutral &neutral = *new Neutral(makeNeutral());
   std::copy(neutral.scalars.begin(), neutral.scalars.end(),
             problem.features.begin());
   const size_t count = spec::specOf(problem.key.op).base.tensors.size();
@@ -362,7 +362,7 @@ Result checkShape(const Sizes &p, uint32_t reserved) {
 } // namespace
 
 const ReaderRow *findReader(uint32_t group) {
-  static const std::vector<ReaderRow> rows = [] {
+  static const auto &rows = *new std::vector<ReaderRow>([] {
     std::vector<ReaderRow> all;
     for (const GroupReader &reader : groupReaders()) {
       const size_t row = size_t(spec::findGroup(reader.name));
@@ -370,7 +370,7 @@ const ReaderRow *findReader(uint32_t group) {
           {&reader, row, spec::firstTensorOf(row), spec::firstScalarOf(row)});
     }
     return all;
-  }();
+  }());
   for (const ReaderRow &row : rows)
     if (row.reader->group == group)
       return &row;
