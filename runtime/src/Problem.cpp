@@ -469,8 +469,12 @@ Result checkWorkspaceApart(const Problem &problem, uint64_t bytes) {
   workspace.elementBytes = 1;
   workspace.written = true;
   workspace.rowElements = workspace.extent = int64_t(bytes);
-  return checkApart(workspace, addressOf(workspace.data), endOf(workspace),
-                    problem.tensors, [](size_t) { return true; });
+  const uint64_t begin = addressOf(workspace.data), end = endOf(workspace);
+  if (Result result = checkApart(workspace, begin, end, problem.tensors,
+                                 [](size_t) { return true; });
+      !result.ok())
+    return result;
+  return checkCapturesApart(problem.score, begin, end);
 }
 
 std::string describe(const Problem &problem) {

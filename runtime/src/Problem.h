@@ -331,7 +331,8 @@ Result checkStrides(Problem &problem);
 /// Checks the addresses, of tensors with elements for null too, and that what
 /// is written shares no memory with others; for a launch.
 Result checkAddresses(TensorParams &tensors);
-/// Checks that the first `bytes` of the workspace share none with the tensors.
+/// Checks that the first `bytes` of the workspace share none with the tensors,
+/// those of a score program among them.
 Result checkWorkspaceApart(const Problem &problem, uint64_t bytes);
 /// The same of one pointer.
 /// \param suffix  of its name: ".data" or none

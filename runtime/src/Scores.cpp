@@ -326,7 +326,16 @@ Span gradientSpan(const fovea_score_t &score, size_t number) {
   return spanOf(captureOf(score, number), gradientLayoutOf(score, number));
 }
 
-/// Checks that nothing else of the call is in a gradient's memory.
+Result sharesMemory(const std::string &name, const Span &span,
+                    const std::string &other) {
+  return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
+                 std::to_string(span.end - span.begin) +
+                 " bytes) shares memory with " + other +
+                 "; give each memory of its own");
+}
+
+/// Checks that nothing else of the call is in a gradient's memory, but for the
+/// workspace.
 Result checkGradientMemory(const fovea_score_t &score, size_t number,
                            const Problem &problem) {
   const std::string name =
@@ -337,10 +346,7 @@ Result checkGradientMemory(const fovea_score_t &score, size_t number,
     return invalid(name + " is " + std::to_string(span.begin) +
                    ", no multiple of " + std::to_string(bytes) + " bytes");
   auto shares = [&](const std::string &other) {
-    return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
-                   std::to_string(span.end - span.begin) +
-                   " bytes) shares memory with " + other +
-                   "; give each memory of its own");
+    return sharesMemory(name, span, other);
   };
   for (size_t i = 0; i != problem.tensors.size(); ++i)
     if (span.meets({problem.tensors.begins[i], problem.tensors.ends[i]}))
@@ -377,10 +383,9 @@ Result checkMemory(const fovea_capture_t &given, size_t number, bool isUnit,
   for (size_t i = 0; i != problem.tensors.size(); ++i)
     if (problem.tensors[i].written &&
         span.meets({problem.tensors.begins[i], problem.tensors.ends[i]}))
-      return invalid(name + " (from " + std::to_string(span.begin) + " on, " +
-                     std::to_string(span.end - span.begin) +
-                     " bytes) shares memory with " + problem.tensors[i].name +
-                     ", which the kernels write; give each memory of its own");
+      return sharesMemory(name, span,
+                          std::string(problem.tensors[i].name) +
+                              ", which the kernels write");
   return Result();
 }
 
@@ -556,6 +561,23 @@ Result checkCaptures(const Problem &problem,
             checkMemory(given, i, wanted.dims.back().isUnit, problem);
         !result.ok())
       return result;
+  }
+  return Result();
+}
+
+Result checkCapturesApart(const fovea_score_t &score, uint64_t begin,
+                          uint64_t end) {
+  const Span workspace{begin, end};
+  for (size_t i = 0; i != score.capture_count; ++i) {
+    const fovea_capture_t &given = captureOf(score, i);
+    const std::string field = "score.captures[" + std::to_string(i) + "].";
+    const Span gradient = gradientSpan(score, i);
+    if (gradient.meets(workspace))
+      return sharesMemory(field + "gradient", gradient, "workspace");
+    const Span data = given.rank ? spanOf(given, layoutOf(given)) : Span();
+    if (data.meets(workspace))
+      return sharesMemory(field + "data", data,
+                          "workspace, which the kernels write");
   }
   return Result();
 }

@@ -35,6 +35,11 @@ Result checkCaptures(const Problem &problem,
                      const std::vector<spec::CaptureSpec> &wanted,
                      bool isLaunch);
 
+/// Checks that no capture of a launch and no gradient of one shares memory with
+/// the workspace, bytes [begin, end), once its size is known.
+Result checkCapturesApart(const fovea_score_t &score, uint64_t begin,
+                          uint64_t end);
+
 /// What a call gives, "f32, bf16[?, ?, ?, 1]": dimensions without what indexes
 /// them, the last one a unit where several elements may be read at once.
 std::string givenCaptures(const fovea_score_t &score);

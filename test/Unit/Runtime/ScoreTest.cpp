@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RuntimeTest.h"
+#include "BackwardTest.h"
 
 #include "Problem.h"
 #include "Scores.h"
@@ -159,6 +159,56 @@ TEST_F(ScoreGroupTest, NamesStandForOneProgram) {
   count = 4;
   EXPECT_EQ(launch("other"), FOVEA_STATUS_NOT_FOUND);
   EXPECT_EQ(launch(""), FOVEA_STATUS_INVALID_ARGUMENT);
+}
+
+/// Once the workspace's size is known: what is behind that is nobody's.
+TEST_F(BackwardTest, CapturesLieOutsideTheWorkspace) {
+  KernelRecord record = makeAtomicRows();
+  record.problem.score = 0xab;
+  record.problem.scoreGradients = 1;
+  record.score = {"mine", "score 1 captures(f32[head:?])\nyield x"};
+  writeBackward(record);
+  ContextPtr context = makeContext();
+  constexpr int64_t kUsed = 2 * 8 * 300 * (128 + 1) * 4;
+  auto launch = [&](void *data, void *gradient) {
+    fovea_capture_t capture = {};
+    capture.type = FOVEA_CAPTURE_F32;
+    capture.rank = 1;
+    capture.data = data;
+    capture.gradient = gradient;
+    capture.extents[0] = 8;
+    capture.strides[0] = capture.gradient_strides[0] = 1;
+    fovea_score_t score = {};
+    score.header = {sizeof(score), FOVEA_GROUP_SCORE, nullptr};
+    score.program = "mine";
+    score.captures = &capture;
+    score.capture_count = 1;
+    score.capture_size = sizeof(capture);
+    Params p = makeBackward();
+    p.groups = &score.header;
+    p.workspace_bytes = kUsed + 64;
+    fake.launches.clear();
+    return fovea_backward(context.get(), &p, nullptr);
+  };
+  auto expectShared = [&](void *data, void *gradient, const char *text) {
+    // What was launched twice is what a thread remembers.
+    EXPECT_EQ(launch(place(11), place(12)), FOVEA_STATUS_OK)
+        << fovea_last_message();
+    EXPECT_EQ(launch(place(11), place(12)), FOVEA_STATUS_OK);
+    EXPECT_EQ(launch(data, gradient), FOVEA_STATUS_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(fovea_last_message()).find(text), std::string::npos)
+        << fovea_last_message();
+    EXPECT_TRUE(fake.launches.empty());
+  };
+  expectShared(place(11), place(10, 4),
+               "score.captures[0].gradient (from 175921860444164 on, 32 bytes) "
+               "shares memory with workspace; give each memory of its own");
+  expectShared(place(10, kUsed - 4), place(12),
+               "score.captures[0].data (from 175921862920956 on, 32 bytes) "
+               "shares memory with workspace, which the kernels write; give "
+               "each memory of its own");
+  EXPECT_EQ(launch(place(11), place(10, kUsed)), FOVEA_STATUS_OK)
+      << fovea_last_message();
 }
 
 TEST(StoredGradientTest, PlacesHaveMemoryOfTheirOwn) {
