@@ -95,8 +95,15 @@ BlockFileSizeSignal::~BlockFileSizeSignal() {
 }
 
 ByteLock::~ByteLock() {
-  if (file >= 0)
-    (void)::close(file);
+  if (file < 0)
+    return;
+  // A process that was forked meanwhile has the open file description, too, and
+  // closing it here alone would leave the lock held.
+  struct flock none = {};
+  none.l_type = F_UNLCK;
+  none.l_whence = SEEK_SET;
+  (void)::fcntl(file, F_OFD_SETLK, &none);
+  (void)::close(file);
 }
 
 Result ByteLock::take(const std::string &path, uint64_t byte, int seconds) {
