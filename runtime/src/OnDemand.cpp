@@ -105,7 +105,8 @@ bool OnDemand::begin(const std::string &name, Result &result,
   return false;
 }
 
-void OnDemand::end(const std::string &name, Result result, Failure failure) {
+void OnDemand::end(const std::string &name, Result &&result,
+                   Failure failure) noexcept {
   {
     std::lock_guard<std::mutex> lock(mutex);
     Entry &entry = entries.find(name)->second;

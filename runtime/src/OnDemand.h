@@ -86,7 +86,8 @@ private:
   };
   /// True: this thread is to make it, and to call end().
   bool begin(const std::string &name, Result &result, Failure &failure);
-  void end(const std::string &name, Result result, Failure failure);
+  /// Takes no memory: whoever waits would wait for ever.
+  void end(const std::string &name, Result &&result, Failure failure) noexcept;
   Result make(const KernelOrder &order, const Log &log, Made &made,
               Failure &failure);
   Result openCompiler(const Log &log);
@@ -110,7 +111,7 @@ template <typename Publish>
 Result OnDemand::get(const KernelOrder &order, const Log &log, Publish publish,
                      Failure &failure) {
   const std::string name = order.str();
-  Result result;
+  Result result, forOthers;
   if (!begin(name, result, failure))
     return result;
   failure = Failure::Passing;
@@ -119,11 +120,12 @@ Result OnDemand::get(const KernelOrder &order, const Log &log, Publish publish,
     result = make(order, log, made, failure);
     if (result.ok())
       publish(std::move(made));
+    forOthers = result;
   } catch (...) { // no memory, or the log function threw
     end(name, Result(FOVEA_STATUS_OUT_OF_MEMORY, {}), Failure::Passing);
     throw;
   }
-  end(name, result, failure);
+  end(name, std::move(forOthers), failure);
   return result;
 }
 
