@@ -545,9 +545,9 @@ uint64_t workspaceOf(const Candidate &candidate, const Problem &problem,
   const spec::WorkspaceSpec &workspace = candidate.algorithm->workspace;
   const int64_t dim = workspace.dimOf(candidate.kernel->record->problem);
   // More rows than this no workspace holds, and their bytes no integer.
-  if (double(sizes.batch) * double(sizes.headsQ) * double(sizes.seqlenQ) *
-          splits >
-      0x1p50)
+  const double rowsOfHead = std::max(
+      double(sizes.batch) * double(sizes.seqlenQ), double(sizes.packedQ));
+  if (rowsOfHead * double(sizes.headsQ) * splits > 0x1p50)
     return std::numeric_limits<uint64_t>::max();
   // Of packed sequences all rows are those of one; shares of the keys are of
   // batches all the same, and so are pairs of rows, which two sequences would

@@ -67,6 +67,13 @@ Result checkRows(const Sizes &sizes) {
                    std::to_string(sizes.batch) + " x " +
                    std::to_string(sizes.headsQ) + " x " +
                    std::to_string(sizes.seqlenQ) + ") is more than 2^50");
+  // Those of packed sequences are the tensors', however short each is.
+  if (sizes.packedQ > 0 &&
+      (__builtin_mul_overflow(sizes.headsQ, sizes.packedQ, &rows) ||
+       rows > int64_t(1) << 50))
+    return invalid("heads_q x varlen.q.total (" + std::to_string(sizes.headsQ) +
+                   " x " + std::to_string(sizes.packedQ) +
+                   ") is more than 2^50");
   return Result();
 }
 
