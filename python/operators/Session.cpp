@@ -18,10 +18,24 @@ using Provider = fovea_context_t *(*)(char *message, size_t bytes);
 std::mutex mutex;
 std::atomic<Provider> provider;
 std::atomic<fovea_context_t *> current;
+/// Held to change `current`, but for one of our own: what another thread ends
+/// while it is asked for must not become the one of calls to come.
+std::mutex changing;
+uint64_t forgotten = 0; ///< how often; guarded by `changing`
 
 // HIP does not survive a fork, nor does what is loaded through it.
 [[maybe_unused]] const int atFork =
-    pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+    pthread_atfork([] { changing.lock(); }, [] { changing.unlock(); },
+                   [] {
+                     ++forgotten;
+                     current = nullptr;
+                     changing.unlock();
+                   });
+
+uint64_t timesForgotten() {
+  std::lock_guard<std::mutex> lock(changing);
+  return forgotten;
+}
 
 /// As fovea.default_library() has it, without what wheels have brought.
 fovea_context_t *make() {
@@ -51,10 +65,13 @@ fovea_context_t *context() {
   // Python's lock is taken by the provider: not with ours held.
   if (const Provider ask = provider) {
     char message[4096] = "";
+    const uint64_t before = timesForgotten();
     fovea_context_t *given = ask(message, sizeof(message));
     if (!given)
       throw std::runtime_error(message);
-    current = given;
+    std::lock_guard<std::mutex> lock(changing);
+    if (forgotten == before)
+      current = given;
     return given;
   }
   std::lock_guard<std::mutex> lock(mutex);
@@ -175,9 +192,10 @@ FOVEA_API void fovea_torch_set_provider(fovea::operators::Provider given) {
 
 /// The context ends, or is no longer the one; NULL: whichever it is.
 FOVEA_API void fovea_torch_forget(fovea_context_t *context) {
-  if (context)
-    fovea::operators::current.compare_exchange_strong(context, nullptr);
-  else
-    fovea::operators::current = nullptr;
+  using namespace fovea::operators;
+  std::lock_guard<std::mutex> lock(changing);
+  ++forgotten;
+  if (!context || current == context)
+    current = nullptr;
 }
 }
