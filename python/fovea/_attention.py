@@ -447,13 +447,16 @@ def default_scale(head_dim):
 
 def as_scale(scale):
     """A scale as a number: a call like it may have another in the same array."""
+    if isinstance(scale, (int, float)):  # also torch.compile's symbols, which have no attributes
+        return float(scale)
     if getattr(scale, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
         raise TypeError("scale: Tensor that requires a gradient, which no call gives of it; "
                         "multiply q by it, and have scale=1.0, or give its item()")
     try:
-        if not isinstance(scale, (str, bytes)):  # which float() would read
-            return None if scale is None else float(scale)
-    except (TypeError, ValueError):
+        value = scale.item() if hasattr(scale, "item") else scale
+        if not isinstance(value, (str, bytes)):  # which float() would read
+            return None if value is None else float(value)
+    except (TypeError, ValueError, RuntimeError):
         pass
     raise TypeError(f"scale is {type(scale).__name__}, not a number or an array of one")
 

@@ -63,7 +63,8 @@ std::string nameOfForeign(int32_t code) {
 
 // What arguments take.
 constexpr const char *kOfAttention = "one of float16, bfloat16, float32";
-constexpr const char *kOfCaptures = "one of float32, float16, bfloat16, int32, bool";
+constexpr const char *kOfCaptures =
+    "one of float32, float16, bfloat16, int32, bool";
 constexpr const char *kOfSeeds = "one of int64, uint64";
 
 // The numbers of names that arguments are.
@@ -175,8 +176,8 @@ View::View(const Tensor &tensor, const std::string &name, const char *wanted)
     if (known.code == code)
       type = &known;
   if (!type)
-    throw TypeError(name + ": its elements are " + nameOfForeign(code) + ", not " +
-                    wanted);
+    throw TypeError(name + ": its elements are " + nameOfForeign(code) +
+                    ", not " + wanted);
   STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &kind));
   if (kind != aoti_torch_device_type_cpu()) {
     if (!isRocm())
@@ -254,7 +255,8 @@ View CallBase::see(const Kind &kind, const Tensor &tensor) {
     const bool mayBePacked =
         seen.rank == 3 && (&kind == &kinds::q || &kind == &kinds::k);
     refuse(std::string(kind.name) + " has shape " + seen.shape() + ", not " +
-           listOf(all) + (mayBePacked ? "; packed sequences take varlen=" : ""));
+           listOf(all) +
+           (mayBePacked ? "; packed sequences take varlen=" : ""));
   }
   for (unsigned i = 0; i < rank; ++i) {
     int64_t &known = sizes[expected[i]];

@@ -32,7 +32,8 @@ struct ElementType {
 
 /// A tensor, as it lies in memory.
 struct View {
-  /// \param wanted  the types that its place takes, for a message about one that
+  /// \param wanted  the types that its place takes, for a message about one
+  /// that
   ///   nothing takes
   View(const Tensor &tensor, const std::string &name, const char *wanted);
 

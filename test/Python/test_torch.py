@@ -231,6 +231,10 @@ class Operators(Case):
         self.assertTrue(torch.equal(*results))
         for one, other in zip(*(self.gradients([r], (q, k, v)) for r in results)):
             self.assertTrue(torch.equal(one, other))
+        # A scale that is a symbol.
+        scaled = lambda q, k, v: ft.attention(q, k, v, scale=q.shape[-1] ** -0.25)  # noqa: E731
+        compiled = torch.compile(scaled, fullgraph=True, backend="aot_eager", dynamic=True)
+        self.assertTrue(torch.equal(scaled(q, k, v), compiled(q, k, v)))
 
 
 IN_CPP = unittest.skipUnless(_torch_library.kind == "c++", f"operators: {ft.operators()}")
