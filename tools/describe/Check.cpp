@@ -97,7 +97,6 @@ struct Checker::Impl {
   /// What the score program reads.
   std::vector<ref::CapturedValues> captured;
   std::shared_ptr<const ref::ScoreFunction> score;
-  int64_t valueDim = 0;
 
   bool has(const char *role) const { return check.buffers.count(role) != 0; }
   const Buffer &buffer(const char *role) const {
@@ -214,7 +213,6 @@ struct Checker::Impl {
       Sequence &sequence = sequences[n];
       const ref::Tensor q = view("q", contents, n), k = view("k", contents, n),
                         v = view("v", contents, n);
-      valueDim = v.dim;
       if (k.dim != q.dim)
         return refuse(error, "head dimensions of queries (" +
                                  std::to_string(q.dim) + ") and keys (" +
