@@ -201,7 +201,7 @@ private:
   SmallVector<Value> addShares(Value first, ValueRange carried);
   /// Addresses of the row in the output and of its log-sum-exp.
   SmallVector<Value> addressesOfRow();
-  /// Kernels of few rows are given four waves, and many shares.
+  /// Kernels of four waves take many shares at once.
   bool hasManyShares() const { return waves > 2; }
   int64_t partOf(int64_t parts) const {
     return std::max<int64_t>(most / parts, 1);

@@ -622,28 +622,28 @@ static int64_t combineRegisters(const target::TargetInfo &target,
                           target.waveSize * waves);
 }
 
-/// Rows of a workgroup where shares are few: as many as its lanes hold at 4
-/// columns each. Where all rows are few, so would be workgroups.
-static int32_t combinedRows(const target::TargetInfo &target, int64_t headDim,
-                            ScheduleAttr forward, int32_t waves) {
-  if (hasFewRows(forward))
-    return 1;
-  const int64_t columns = llvm::alignTo(headDim, 32), unit = columns & -columns;
-  return std::clamp<int32_t>(4 * target.waveSize * waves / unit, 1,
-                             kMostCombinedRows);
-}
-
-/// Registers of a lane that has some columns of a row in all of its shares, as
-/// many as rows of blocks may have: of each the sums, of 16 bits, four terms
-/// and the weight. 15 is the most that was seen beside these; what lies further
-/// than an instruction's own offset (4 KiB) takes an address each time.
-static int64_t registersOfRows(int64_t columns, int64_t units) {
+/// Registers of a lane that has 4 columns of each unit of a row in as many
+/// shares as rows of blocks may have: of each the sums, of 16 bits, four terms
+/// and the weight.
+static int64_t registersOfRows(int64_t units) {
   const int64_t shares = spec::specOf(OpKind::Forward)
                              .findAlgorithm("split")
                              ->launches[1]
                              .sharesOfBlock;
-  return shares * (2 * units + 4 + 1) + 15 +
-         llvm::divideCeil(shares * columns * 2, 4096);
+  return shares * (2 * units + 4 + 1);
+}
+
+/// Rows of a workgroup where shares are few: as many as its lanes hold at 4
+/// columns each. Where all rows are few, so would be workgroups; and of rows
+/// that are wide no lane has registers for that.
+static int32_t combinedRows(const target::TargetInfo &target, int64_t headDim,
+                            ScheduleAttr forward, int32_t waves) {
+  constexpr int64_t kMostOfLane = 256;
+  const int64_t columns = llvm::alignTo(headDim, 32), unit = columns & -columns;
+  if (hasFewRows(forward) || registersOfRows(columns / unit) > kMostOfLane)
+    return 1;
+  return std::clamp<int32_t>(4 * target.waveSize * waves / unit, 1,
+                             kMostCombinedRows);
 }
 
 ScheduleAttr
@@ -659,7 +659,7 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
                             : 1;
   // Those of 16 bits, of which a register holds two, are of rows that are
   // many: waves that wait for memory are to have others beside them.
-  const int32_t most = hasFew ? 256 : 128;
+  const int32_t most = hasFew ? 256 : 2 * target.waveSize;
   int32_t shares = ofRow == kMostCombineWaves ? most : 64, waves = 4;
   while (combineRegisters(target, headDim, shares, ofRow) > kCombineRegisters)
     shares /= 2;
@@ -669,15 +669,21 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   int64_t takes =
       combineRegisters(target, headDim, shares, ofRow) / (hasFew ? 1 : 2) +
       2 * 8 * units + 40;
-  if (!hasFew)
-    takes = std::max(takes, registersOfRows(columns, units));
+  // 15 is the most that was seen beside what rows of blocks take; what lies
+  // further than an instruction's own offset (4 KiB) takes an address each
+  // time.
+  const int32_t rows = combinedRows(target, headDim, forward, ofRow);
+  constexpr int64_t kBeside = 15, kOffset = 4096;
+  if (rows > 1)
+    takes = std::max(takes, registersOfRows(units) + kBeside +
+                                16 * columns * 2 / kOffset);
   // Without matrix products there is no use for a file of sums alone.
   const int files =
       target.registerFile == target::RegisterFile::Separate ? 2 : 1;
   while (waves > 1 && target::registersPerWave(target, waves) / files < takes)
     waves /= 2;
   return makeSchedule(context, forward.getInst().getName(),
-                      {combinedRows(target, headDim, forward, ofRow), shares,
+                      {rows, shares,
                        /*waves=*/ofRow, /*stages=*/1, waves,
                        /*valueSplit=*/ofRow},
                       /*rescaleThreshold=*/0);
