@@ -31,19 +31,19 @@ import short_table
 # As shareCostsOf(), in its order; `unit` is what they count in, in microseconds of the
 # kernel that does not split: a workgroup of 128 rows and 32 keys.
 NAMES = ("block", "rows", "least", "pair", "round", "streamed", "cached", "combine", "run",
-         "row", "read", "written")
+         "row", "read", "written", "begin")
 PAIR = NAMES.index("pair")
 COSTS = {
-    "gfx942": (0.365, 0.481, 0.489, 1.78, 1.66, 0.907, 0.517, 3.93, 2.06, 1 / 3663, 1 / 15083,
-               1 / 8547),
+    "gfx942": (0.365, 0.481, 0.489, 1.78, 1.66, 0.907, 0.517, 3.34, 1.5, 1 / 3534, 1 / 24096,
+               1 / 9901, 1.03),
     "gfx950": (1.67, 0.613, 0.034, 1.64, 3.55, 0.867, 0.0354, 6.5, 6.1, 1 / 1383, 1 / 3968,
-               1 / 2242),
+               1 / 2242, 0),
     "gfx1151": (0.245, 0.298, 0.18, 1.99, 6.45, 1.24, 0.49, 1.97, 0, 1 / 7634, 1 / 1098,
-                1 / 2457),
+                1 / 2457, 0),
     "gfx1100": (0.129, 0.545, 0, 1.13, 0.0536, 0.65, 0.457, 2.26, 0.39, 1 / 1420, 1 / 3922,
-                1 / 3968),
+                1 / 3968, 0),
     "gfx1201": (0.359, 0.509, 0.0949, 1.75, 0.0398, 1.36, 0.302, 3.93, 2.72, 1 / 690, 1 / 901,
-                1 / 503)}
+                1 / 503, 0)}
 UNITS = {"gfx942": (304, 0.95), "gfx950": (256, 0.236), "gfx1151": (40, 2.05),
          "gfx1100": (96, 2.3), "gfx1201": (64, 0.845)}
 # What the kernel that does not split takes beside its blocks, in microseconds.
@@ -59,7 +59,7 @@ def up(value, by):
 
 def at_once(schedule):
     """Shares of a row that are combined at once, as combinedAtOnceOf() of Catalog.cpp has them."""
-    found = re.search(r";combine\w*:[^;]*?block_n=(\d+)", schedule)
+    found = re.search(r";combine\w*:block_m=1,block_n=(\d+)", schedule)
     return int(found.group(1)) if found else 64
 
 
@@ -69,6 +69,8 @@ class Kernel:
         self.block_m, self.block_n = record["block_m"], record["block_n"]
         self.threads, self.occupancy = record["threads"], record["occupancy"]
         self.splits = self.schedule.startswith("split")
+        if record.get("launches"):  # of all the most; the first one's, "share:32:128,..."
+            self.threads = int(record["launches"].split(",")[0].split(":")[2])
 
 
 class Case:
@@ -122,13 +124,13 @@ class Case:
 def cost_of(costs, terms):
     """shareCost() of Choice.cpp."""
     (block, rows, least, pair, round_, streamed, cached, combine, run, row, read,
-     written) = costs
+     written, begin) = costs
     (pairs, alone, of_share, waves, block_rows, memory, caches, again, once, runs, all_rows,
      shares) = terms
     return (max((pairs * pair + alone) * of_share *
                 max(block * waves + rows * block_rows, least),
                 memory * streamed, caches * cached) +
-            again * round_ + combine * once + run * runs +
+            begin * block_rows * once + again * round_ + combine * once + run * runs +
             all_rows * (max(row, read * shares) + written * shares))
 
 
@@ -150,8 +152,7 @@ def measure(args):
         for kernel in kernels:
             case = Case(problem, kernel, units)
             # Others are slower by far.
-            if kernel.splits and (case.row_blocks > 8 or
-                                  kernel.block_m >= 128 and case.rows < 128):
+            if kernel.splits and case.row_blocks > 8:
                 continue
             tried = case.shares() if kernel.splits else [1]
             for shares in tried:

@@ -50,8 +50,11 @@ Catalog::with(std::vector<std::shared_ptr<const PackageReader>> more,
       kernel->record = &record;
       kernel->problem = record.problem.str();
       kernel->target = package->target().str();
-      kernel->combinedAtOnce =
-          combinedAtOnceOf(record.schedule, kernel->combinedAtOnce);
+      // Those that combine blocks of rows cost about what their fit has for
+      // runs of 64, whether they take one or two at once.
+      if (record.launches.empty() || record.launches.back().blockRows == 1)
+        kernel->combinedAtOnce =
+            combinedAtOnceOf(record.schedule, kernel->combinedAtOnce);
       kernel->origin = origin;
       for (const LaunchRecord &launch : record.launches)
         kernel->launches.push_back({launch.suffix, record.symbolOf(launch),

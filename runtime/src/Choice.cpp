@@ -160,7 +160,8 @@ double timeOfShares(const ShareBlocks &blocks, const Problem &problem,
   // is, go with them.
   const double launches =
       kReferenceColumns / blocks.columns *
-      (double(rounds - 1) * costs.round + costs.combine +
+      (costs.begin * double(blocks.rows) / kReferenceRows +
+       double(rounds - 1) * costs.round + costs.combine +
        costs.run * double(divideUp(splits, blocks.combinedAtOnce) - 1));
   return std::max({turns * shares * block,
                    (heads + again) * keys * costs.streamed,
@@ -592,24 +593,24 @@ ShareCosts shareCostsOf(std::string_view chip) {
        {/*block=*/1.67, /*rows=*/0.613, /*least=*/0.034, /*pair=*/1.64,
         /*round=*/3.55, /*streamed=*/0.867, /*cached=*/0.0354,
         /*combine=*/6.5, /*run=*/6.1, /*row=*/1.0 / 1383, /*read=*/1.0 / 3968,
-        /*written=*/1.0 / 2242, /*plainRows=*/256}},
+        /*written=*/1.0 / 2242, /*begin=*/0, /*plainRows=*/256}},
       // Others of RDNA 3 have about as much of memory's bandwidth a unit as
       // gfx1100, gfx1151 less.
       {"gfx1151",
        {/*block=*/0.245, /*rows=*/0.298, /*least=*/0.18, /*pair=*/1.99,
         /*round=*/6.45, /*streamed=*/1.24, /*cached=*/0.49, /*combine=*/1.97,
         /*run=*/0, /*row=*/1.0 / 7634, /*read=*/1.0 / 1098,
-        /*written=*/1.0 / 2457}},
+        /*written=*/1.0 / 2457, /*begin=*/0}},
       {"gfx11",
        {/*block=*/0.129, /*rows=*/0.545, /*least=*/0, /*pair=*/1.13,
         /*round=*/0.0536, /*streamed=*/0.65, /*cached=*/0.457,
         /*combine=*/2.26, /*run=*/0.39, /*row=*/1.0 / 1420, /*read=*/1.0 / 3922,
-        /*written=*/1.0 / 3968}},
+        /*written=*/1.0 / 3968, /*begin=*/0}},
       {"gfx120",
        {/*block=*/0.359, /*rows=*/0.509, /*least=*/0.0949, /*pair=*/1.75,
         /*round=*/0.0398, /*streamed=*/1.36, /*cached=*/0.302,
         /*combine=*/3.93, /*run=*/2.72, /*row=*/1.0 / 690, /*read=*/1.0 / 901,
-        /*written=*/1.0 / 503, /*plainRows=*/256}}};
+        /*written=*/1.0 / 503, /*begin=*/0, /*plainRows=*/256}}};
   for (const Row &row : kRows)
     if (chip.substr(0, row.chip.size()) == row.chip)
       return row.costs;

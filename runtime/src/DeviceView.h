@@ -35,9 +35,11 @@ struct ShareCosts {
   /// The same keys from memory and from the caches behind L2, by one unit.
   double streamed = 0.907, cached = 0.517;
   /// The launch that combines, and each run of shares behind its first.
-  double combine = 3.93, run = 2.06;
+  double combine = 3.34, run = 1.5;
   /// A row: combined, at least, and each share of it read and written.
-  double row = 1.0 / 3663, read = 1.0 / 15083, written = 1.0 / 8547;
+  double row = 1.0 / 3534, read = 1.0 / 24096, written = 1.0 / 9901;
+  /// Before and behind the blocks of the first round, of kReferenceRows rows.
+  double begin = 1.03;
   /// Rows of a block of the compiler's largest kernel that does not split, of
   /// any head dimension, for where none is there to ask.
   int64_t plainRows = 128;

@@ -263,7 +263,7 @@ TEST_F(SplitTest, ManySharesAreOfKernelsThatCombineThemAtOnce) {
     split.launches = {{"share", 16, 256}, {"combine", 1, 256}};
     writeAll({makePlain(), split});
     ContextPtr context = makeContext();
-    EXPECT_EQ(select(context.get(), makeShort(1, 131072, 8, 1)).splits,
+    EXPECT_EQ(select(context.get(), makeShort(1, 32768, 8, 1)).splits,
               uint32_t(splits))
         << schedule;
   }
