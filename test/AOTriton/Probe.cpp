@@ -12,16 +12,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Support/LeavingProcess.h"
 #include "Client.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <exception>
 #include <new>
-#include <thread>
 #include <unistd.h>
 
 using namespace client;
@@ -80,45 +79,22 @@ void countAllocations(int64_t dimV, bool bringsWorkspace) {
               failures);
 }
 
-std::atomic<bool> isLeaving{false};
-std::atomic<int> wrong{0}, rounds{0}; ///< since then
-
-/// Behind the destructors of what was made after it was registered.
-void leave() {
-  isLeaving = true;
-  for (int waited = 0; waited != 1000 && rounds < 500; ++waited)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::printf("exit: %s; %d wrong\n", rounds < 500 ? "too few" : "enough",
-              int(wrong));
-  std::fflush(stdout);
-  ::_exit(0);
-}
-
 /// One call that is served and one that is refused, over and over.
 void callAndLeave() {
-  std::atexit(leave);
+  const fovea::test::LeavingProcess process([](int wrong, bool areEnough) {
+    std::printf("exit: %s; %d wrong\n", areEnough ? "enough" : "too few",
+                wrong);
+    std::fflush(stdout);
+    ::_exit(0);
+  });
   static Problem problem({});
-  static std::atomic<int> before{0};
   static v3::attn_fwd_params served = forwardParams(problem), refused = served;
   refused.dropout_p = 0.5f;
-  for (int thread = 0; thread != 2; ++thread)
-    std::thread([] {
-      for (;;) {
-        const bool isRight =
-            attnFwd(served) == hipSuccess &&
-            attnFwd(refused) == hipErrorNotSupported &&
-            lastMessage().find("dropout_p is") != std::string::npos;
-        if (isLeaving) {
-          wrong += !isRight;
-          ++rounds;
-        } else {
-          ++before;
-        }
-      }
-    }).detach();
-  while (before < 50)
-    std::this_thread::yield();
-  std::exit(1);
+  process.leaveDuring([](int64_t) {
+    return attnFwd(served) == hipSuccess &&
+           attnFwd(refused) == hipErrorNotSupported &&
+           lastMessage().find("dropout_p is") != std::string::npos;
+  });
 }
 
 void probe(const std::string &what) {

@@ -1,30 +1,17 @@
 //===- ExitTest.cpp - launches while the process ends ---------------------===//
 
+#include "../../Support/LeavingProcess.h"
 #include "LaunchLoad.h"
 
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
+#include <cstdio>
 #include <string>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace fovea;
 using namespace fovea::test;
 
 namespace {
-
-std::atomic<bool> isLeaving;
-std::atomic<int> wrong, rounds; ///< since then
-
-/// Behind the destructors of what was made after it was registered.
-void leave() {
-  isLeaving = true;
-  for (int waited = 0; waited != 1000 && rounds < 500; ++waited)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ::_exit(wrong ? 1 : rounds < 500 ? 2 : 0);
-}
 
 /// What a call gave, in words.
 std::string call(fovea_context_t *context, int64_t headDim, int64_t seqlenQ,
@@ -47,7 +34,9 @@ std::string call(fovea_context_t *context, int64_t headDim, int64_t seqlenQ,
 
 /// Runs in a process of its own, in which nothing has been called.
 [[noreturn]] void launchAndLeave(const std::string &package) {
-  std::atexit(leave);
+  const LeavingProcess process([](int wrong, bool areEnough) {
+    ::_exit(wrong ? 1 : areEnough ? 0 : 2);
+  });
   fovea_context_t *context = makeLoadContext(package);
   // Lengths that no launch before had: they are chosen for anew.
   auto round = [context](int64_t n) {
@@ -62,22 +51,7 @@ std::string call(fovea_context_t *context, int64_t headDim, int64_t seqlenQ,
       std::fprintf(stderr, "%s lacks %s\n", expected.c_str(), part);
       ::_exit(3);
     }
-  std::atomic<int> before{0};
-  for (int thread = 0; thread != 2; ++thread)
-    std::thread([&] {
-      for (int64_t n = 0;; ++n) {
-        const bool isRight = round(n) == expected;
-        if (isLeaving) {
-          wrong += !isRight;
-          ++rounds;
-        } else {
-          ++before;
-        }
-      }
-    }).detach();
-  while (before < 50)
-    std::this_thread::yield();
-  std::exit(4);
+  process.leaveDuring([&](int64_t n) { return round(n) == expected; });
 }
 
 TEST(ExitTest, ThreadsGoOnLaunching) {
