@@ -39,7 +39,7 @@ struct Kernel {
   std::string problem, target;
   std::vector<KernelLaunch> launches; ///< at least one, in their order
   /// Of a kernel that splits keys: how many of a row's shares its last launch
-  /// adds up at once.
+  /// adds up at once, as costs count them.
   int64_t combinedAtOnce = 64;
   /// Of a kernel that was compiled on demand, how; else empty.
   std::string origin;

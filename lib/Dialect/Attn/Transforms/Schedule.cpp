@@ -622,15 +622,18 @@ static int64_t combineRegisters(const target::TargetInfo &target,
                           target.waveSize * waves);
 }
 
-/// Registers of a lane that has 4 columns of each unit of a row in as many
-/// shares as rows of blocks may have: of each the sums, of 16 bits, four terms
-/// and the weight.
+/// Shares that rows combined by blocks have at most.
+static int64_t sharesOfBlocks() {
+  return spec::specOf(OpKind::Forward)
+      .findAlgorithm("split")
+      ->launches[1]
+      .sharesOfBlock;
+}
+
+/// Registers of a lane that has 4 columns of each unit of a row in all of
+/// these: of each the sums, of 16 bits, four terms and the weight.
 static int64_t registersOfRows(int64_t units) {
-  const int64_t shares = spec::specOf(OpKind::Forward)
-                             .findAlgorithm("split")
-                             ->launches[1]
-                             .sharesOfBlock;
-  return shares * (2 * units + 4 + 1);
+  return sharesOfBlocks() * (2 * units + 4 + 1);
 }
 
 /// Rows of a workgroup where shares are few: as many as its lanes hold at 4
@@ -676,7 +679,7 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
   constexpr int64_t kBeside = 15, kOffset = 4096;
   if (rows > 1)
     takes = std::max(takes, registersOfRows(units) + kBeside +
-                                16 * columns * 2 / kOffset);
+                                sharesOfBlocks() * columns * 2 / kOffset);
   // Without matrix products there is no use for a file of sums alone.
   const int files =
       target.registerFile == target::RegisterFile::Separate ? 2 : 1;
