@@ -115,7 +115,8 @@ gpu.func @tight(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) ker
 // CHECK:         rocdl.raw.ptr.buffer.load %{{.*}}, %[[AT]]
 gpu.func @from(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32, %first: i32) kernel attributes {attn.schedule = #schedule} {
   %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<48 x bf16>
-  %tile = attn.load %view from %first : !attn.view<48 x bf16> -> tensor<64x48xbf16, #rows>
+  %later = attn.view %base[%offset] rows %rows stride %stride from %first : !attn.view<48 x bf16>
+  %tile = attn.load %later : !attn.view<48 x bf16> -> tensor<64x48xbf16, #rows>
   attn.store %tile, %view : tensor<64x48xbf16, #rows>, !attn.view<48 x bf16>
   gpu.return
 }

@@ -291,14 +291,9 @@ struct LowerLoad : public LanePattern<LoadOp> {
             ? TileAccesses(layout, element, wideAccesses(layout, 1))
             : TileAccesses(layout, element);
     Value resource = adaptor.getView()[kResource];
-    Value from = firstRowOf(rewriter, op.getView());
-    if (op.getFrom()) {
-      Value own = adaptor.getFrom().front();
-      from = from ? Value(arith::MaxSIOp::create(b, from, own)) : own;
-    }
     BufferAddress address(b, op, lanes, layout, op.getView().getType(),
-                          adaptor.getView(),
-                          rowEndOf(rewriter, op.getView()), from,
+                          adaptor.getView(), rowEndOf(rewriter, op.getView()),
+                          firstRowOf(rewriter, op.getView()),
                           viewInRuns(op.getView()));
     Value zero = lanes.i32(b, 0);
     auto read = [&](Coord at) -> Value {

@@ -48,8 +48,10 @@ func.func @memory(%base: !llvm.ptr<1>, %offset: i64, %rows: i32, %stride: i32) {
   %view = attn.view %base[%offset] rows %rows stride %stride : !attn.view<40 x bf16>
   // CHECK: %[[TILE:.*]] = attn.load %[[VIEW]] : <40 x bf16> -> tensor<32x64xbf16>
   %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
-  // CHECK: attn.load %[[VIEW]] column 32 from %{{.*}} : <40 x bf16> -> tensor<32x32xbf16>
-  %chunk = attn.load %view column 32 from %rows : !attn.view<40 x bf16> -> tensor<32x32xbf16>
+  // CHECK: %[[LATER:.*]] = attn.view %[[BASE]][%[[OFFSET]]] rows %[[ROWS]] stride %[[STRIDE]] from %[[ROWS]] : <40 x bf16>
+  %later = attn.view %base[%offset] rows %rows stride %stride from %rows : !attn.view<40 x bf16>
+  // CHECK: attn.load %[[LATER]] column 32 : <40 x bf16> -> tensor<32x32xbf16>
+  %chunk = attn.load %later column 32 : !attn.view<40 x bf16> -> tensor<32x32xbf16>
   // CHECK: attn.load %[[VIEW]] column 32 row 16 : <40 x bf16> -> tensor<32x32xbf16>
   %below = attn.load %view column 32 row 16 : !attn.view<40 x bf16> -> tensor<32x32xbf16>
   // CHECK: attn.store %[[TILE]], %[[VIEW]] : tensor<32x64xbf16>, <40 x bf16>

@@ -163,7 +163,6 @@ private:
   /// \param column  of the terms' first
   Value load(ShareTerm term, Value terms, int64_t count, int64_t column = 0) {
     return transpose(LoadOp::create(b, f32Tile(count, 1), terms,
-                                    /*from=*/nullptr,
                                     uint32_t(column + int64_t(term))));
   }
   Value load(ShareTerm term, Value terms) { return load(term, terms, shares); }
@@ -425,8 +424,8 @@ void Combine::addRows(int64_t least, int64_t count) {
   Value zeros = arith::ConstantOp::create(b, b.getZeroAttr(rowsType));
   SmallVector<Value> values;
   for (int64_t share = 0; share != count; ++share) {
-    Value loaded = LoadOp::create(b, rowsType, ofSums, /*from=*/nullptr,
-                                  uint32_t(share * headDimV));
+    Value loaded =
+        LoadOp::create(b, rowsType, ofSums, uint32_t(share * headDimV));
     values.push_back(ifThere(share, loaded, zeros));
   }
   SmallVector<Value> addresses = addressesOfRow();

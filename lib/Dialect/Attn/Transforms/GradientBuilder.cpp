@@ -17,7 +17,7 @@ Value BlockViews::load(ImplicitLocOpBuilder &b, Value number, bool ofOther,
   auto view = cast<TypedValue<ViewType>>(known.view);
   auto type = RankedTensorType::get({tiles.blockN, tiles.ldsDim},
                                     view.getType().getElementType());
-  return LoadOp::create(b, type, view, /*from=*/nullptr, chunk * tiles.columns,
+  return LoadOp::create(b, type, view, chunk * tiles.columns,
                         behind * tiles.blockN);
 }
 
@@ -538,7 +538,7 @@ template <typename Base>
 Value GradientBuilder<Base>::loadValues(Value view, int64_t row,
                                         int64_t count) {
   return this->transpose(LoadOp::create(b, this->f32Tile(count, 1), view,
-                                        /*from=*/nullptr, /*column=*/0, row));
+                                        /*column=*/0, row));
 }
 
 template <typename Base>

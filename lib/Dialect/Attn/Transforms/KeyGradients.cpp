@@ -85,7 +85,7 @@ private:
   bool isCounted() const { return queries.hasTail && pipeline.buffers > 1; }
   Bounds seenByKeys();
   Rows sumsOf(Value head);
-  Value loadOwn(const Rows &rows, Value first, int64_t columns, int64_t column);
+  Value loadOwn(Rows rows, Value first, int64_t columns, int64_t column);
   void findListed();
   void visitQueries();
 
@@ -457,10 +457,10 @@ Rows KeyGradients::sumsOf(Value head) {
 }
 
 /// The rows of this workgroup's keys, zeros where no query sees them.
-Value KeyGradients::loadOwn(const Rows &rows, Value first, int64_t columns,
+Value KeyGradients::loadOwn(Rows rows, Value first, int64_t columns,
                             int64_t column) {
-  return loadTile(rows, first, tiles.blockM, columns,
-                  firstSeen ? sub(firstSeen, first) : Value(), column);
+  rows.from = firstSeen;
+  return loadTile(rows, first, tiles.blockM, columns, column);
 }
 
 /// The queries that see each key: none one past the last, where that matters.

@@ -187,16 +187,14 @@ void QueryGradient::build() {
       q, firstRow, schedule.keepsQueriesInLds(),
       [=](const Rows &rows, Value first, int64_t columns,
           int64_t column) -> Value {
-        return NegateIfOp::create(b,
-                                  loadTile(rows, first, tiles.blockM, columns,
-                                           /*hidden=*/nullptr, column),
-                                  scaleIsNegative());
+        return NegateIfOp::create(
+            b, loadTile(rows, first, tiles.blockM, columns, column),
+            scaleIsNegative());
       });
   douts = makeResidents(
       dout, firstRow, schedule.keepsOtherInLds(),
       [=](const Rows &rows, Value first, int64_t columns, int64_t column) {
-        return loadTile(rows, first, tiles.blockM, columns,
-                        /*hidden=*/nullptr, column);
+        return loadTile(rows, first, tiles.blockM, columns, column);
       });
   negatedLse =
       negated(loadValues(rowValues("lse", headQ), firstRow, tiles.blockM));

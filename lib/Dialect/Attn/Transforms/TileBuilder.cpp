@@ -341,9 +341,9 @@ Value TileBuilder::view(const Rows &rows, Value first, Columns columns,
 }
 
 Value TileBuilder::loadTile(const Rows &rows, Value first, int64_t count,
-                            int64_t columns, Value hidden, int64_t column) {
+                            int64_t columns, int64_t column) {
   Value loaded = LoadOp::create(b, tile(count, columns, elementType),
-                                view(rows, first), hidden, column);
+                                view(rows, first), column);
   return cut(rows, loaded, column);
 }
 

@@ -258,10 +258,9 @@ protected:
   /// they are, with zeros in the place of those that are not there.
   Value cut(const Rows &rows, Value tile, int64_t column = 0);
   /// Rows [first, first + count), and columns from `column` on; those past the
-  /// head dimension are zeros, and so are the first `hidden` rows, if it is
-  /// given.
+  /// head dimension are zeros.
   Value loadTile(const Rows &rows, Value first, int64_t count, int64_t columns,
-                 Value hidden = nullptr, int64_t column = 0);
+                 int64_t column = 0);
   /// The f32 of tensor `name`, one a query of this (batch, head).
   Rows rowValues(StringRef name, Value head);
   /// f32: the head's element of tensor `sinks`, -infinity without one.

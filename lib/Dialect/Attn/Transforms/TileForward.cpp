@@ -52,9 +52,8 @@ void ForwardTiler::storeChunksOfK(KeyBlock block) {
   const int64_t columns = schedule.getColumnChunk();
   auto type = tile(partRows(), columns, elementType);
   for (int64_t chunk : llvm::seq(chunksOfScores())) {
-    Value rows =
-        LoadOp::create(b, type, viewKeys(/*values=*/false, block.number),
-                       /*hidden=*/nullptr, chunk * columns);
+    Value rows = LoadOp::create(
+        b, type, viewKeys(/*values=*/false, block.number), chunk * columns);
     StoreLdsOp::create(b,
                        cut(rowsOfKeys(/*values=*/false), rows, chunk * columns),
                        LdsBufferOp::create(b, ldsK, i32(chunk)));
@@ -74,12 +73,11 @@ Value ForwardTiler::scoresOfChunks() {
   for (int64_t chunk : llvm::seq(chunksOfScores())) {
     Rows rows = anew(q);
     fence();
-    Value queries = transpose(NegateIfOp::create(
-        b,
-        loadTile(rows, q.heads ? firstRow : opaque(firstRow), tiles.blockM,
-                 columns,
-                 /*hidden=*/nullptr, chunk * columns),
-        scaleIsNegative()));
+    Value queries = transpose(
+        NegateIfOp::create(b,
+                           loadTile(rows, q.heads ? firstRow : opaque(firstRow),
+                                    tiles.blockM, columns, chunk * columns),
+                           scaleIsNegative()));
     fence();
     Value keys = LoadLdsOp::create(b, tile(partRows(), columns, elementType),
                                    LdsBufferOp::create(b, ldsK, i32(chunk)));

@@ -86,34 +86,25 @@ def Attn_LoadOp : Attn_Op<"load"> {
   let description = [{
     Element (r, c) of the tile is row r, column c of the view, or zero outside
     the view; with `column` and `row`, of column c + `column` and row r + `row`.
-    The tile may be larger than the view in both dimensions. Rows before `from`,
-    where it is given, are zeros too, and are not read.
+    The tile may be larger than the view in both dimensions.
 
     Example:
     ```mlir
-    func.func @load(%view: !attn.view<40 x bf16>, %first: i32)
-        -> tensor<32x64xbf16> {
-      %tile = attn.load %view from %first
-        : !attn.view<40 x bf16> -> tensor<32x64xbf16>
+    func.func @load(%view: !attn.view<40 x bf16>) -> tensor<32x64xbf16> {
+      %tile = attn.load %view : !attn.view<40 x bf16> -> tensor<32x64xbf16>
       return %tile : tensor<32x64xbf16>
     }
     ```
   }];
   let arguments = (ins Arg<Attn_ViewType, "", [MemRead]>:$view,
-                       Optional<I32>:$from,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
                                          "0">:$column,
                        DefaultValuedAttr<ConfinedAttr<I32Attr, [IntNonNegative]>,
                                          "0">:$row);
   let results = (outs Attn_Tile:$tile);
-  let builders = [
-    OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$view), [{
-      build($_builder, $_state, tile, view, /*from=*/nullptr);
-    }]>
-  ];
   let assemblyFormat = [{
-    $view (`column` $column^)? (`row` $row^)? (`from` $from^)? attr-dict `:`
-    type($view) `->` type($tile)
+    $view (`column` $column^)? (`row` $row^)? attr-dict `:` type($view) `->`
+    type($tile)
   }];
   let hasVerifier = 1;
 }
