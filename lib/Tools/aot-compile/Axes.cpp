@@ -172,6 +172,15 @@ static std::vector<int32_t> parseHeadDims(const std::vector<Item> &items,
 void fovea::tools::addJobs(const Axes &axes, std::vector<Job> &jobs,
                            Complaints &complaints) {
   std::vector<Selected> targets = selectTargets(axes.targets, complaints);
+  if (!axes.onlyTargets.empty()) {
+    const std::vector<Selected> only =
+        selectTargets(axes.onlyTargets, complaints);
+    llvm::erase_if(targets, [&](const Selected &selected) {
+      return llvm::none_of(only, [&](const Selected &one) {
+        return one.target == selected.target;
+      });
+    });
+  }
   auto ops = parseAll<OpKind>(axes.ops, operations(), "operation", complaints);
   auto dtypes =
       parseAll<DataType>(axes.dtypes, dataTypes(), "type", complaints);

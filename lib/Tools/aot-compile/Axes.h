@@ -47,6 +47,7 @@ private:
 struct Axes {
   std::vector<Item> targets, ops, dtypes, headDims, masks, groups;
   std::vector<Item> headDimsV; ///< none: each is as the other
+  std::vector<Item> onlyTargets; ///< others of `targets` are left out; none: all
   Item noHeadDims; ///< the complaint where there have to be some and are none
   std::vector<ScheduleOverrides> schedules;
   std::string where;            ///< for Job::where

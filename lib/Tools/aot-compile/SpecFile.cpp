@@ -81,6 +81,7 @@ static constexpr RangeKey kRange[] = {
 
 static constexpr ListKey kLists[] = {
     {"targets", &Axes::targets, false, ""},
+    {"only_targets", &Axes::onlyTargets, false, ""},
     {"ops", &Axes::ops, false, "forward"},
     {"dtypes", &Axes::dtypes, false, ""},
     {"head_dims", &Axes::headDims, true, ""},
@@ -273,7 +274,8 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
       readList(*given, prefix + list.key.str(), list.numbers, axes.*list.list);
     else if (!list.fallback.empty())
       (axes.*list.list).push_back({list.fallback.str(), where(path)});
-    else if (list.list == &Axes::headDimsV)
+    else if (list.list == &Axes::headDimsV ||
+             list.list == &Axes::onlyTargets)
       continue;
     else if (list.list == &Axes::headDims)
       axes.noHeadDims = {("key \"" + list.key + "\" is missing").str(),
@@ -288,6 +290,10 @@ void SpecReader::readSet(const json::Value &value, const std::string &path,
       axes.targets = targets;
     tookTargets |= list.list == &Axes::targets && !object->get(list.key);
   }
+  if (object->get("targets") && object->get("only_targets"))
+    complaints.add(where(prefix + "only_targets"),
+                   "is about the chips of --target, and the object names its "
+                   "own; leave one of them out");
   for (const auto &[key, given] : *object) {
     const std::string inner = prefix + key.str();
     if (key.str() == "schedules") {
@@ -369,6 +375,9 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
     return jobs;
   }
   SpecReader(name, text, targets, complaints, notes).readRoot(*root, jobs);
+  if (jobs.empty() && !complaints.any())
+    complaints.add(name, "has no kernels for the chips of --target: by "
+                         "only_targets all of its objects are for others");
   repeated = dropRepeats(jobs);
   return jobs;
 }
