@@ -468,10 +468,14 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     last = select(isSeveral, sub(seqlenQ(), i32(1)), last);
   }
   if (lists.isThere()) {
-    // Listed blocks lie anywhere: places are counted from the first key.
+    // Listed blocks lie anywhere: places are counted from the first key. What
+    // no row sees by mask or window is out of bounds all the same.
     list = lists.keysOf(batch, headQ, firstRow, blockN);
-    keys = {i32(0),   seqlenK(),         i32(0),          list.first,
-            list.end, /*hasHead=*/false, /*hasTail=*/true};
+    const Segments seen = visibility.keysOfRows(first, last, blockN);
+    keys = {i32(0),           add(seen.origin, seen.count),
+            i32(0),           list.first,
+            list.end,         /*hasHead=*/false,
+            /*hasTail=*/true, seen.hasHead ? seen.origin : Value()};
   } else {
     keys = visibility.keysOfRows(first, last, blockN,
                                  dropout.isThere() ? Dropout::kKeyStep : 1);
@@ -496,6 +500,10 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     Value most = select(isHeadless, keys.end, sub(keys.end, i32(ahead)));
     full = max(zero, sub(min(keys.full, most), keys.head));
   }
+  // What is fetched ahead of listed blocks that are full may have rows that are
+  // out of bounds, for which the loop over these does not look.
+  if (lists.isThere() && keys.hidden && ahead > 0)
+    full = max(i32(0), sub(full, i32(ahead)));
   groupsOfFull = group;
   groupsOfAll = all ? group : 1;
   if (group > 1)
@@ -505,6 +513,8 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     from = within(rowsOf(name, headK), keys);
     from.isLoose = name == "v" && !sumsColumnsOfV;
     fromFull = from;
+    if (lists.isThere())
+      fromFull.from = nullptr; // every row sees them
     if (!keys.hasHead)
       continue;
     Value before = mul(keys.head, i32(blockN));
@@ -534,10 +544,13 @@ void QueryBlockBuilder::settleAt(Rows &rows, Value first, Value address) {
 void QueryBlockBuilder::settleKeys() {
   for (auto [from, fromFull] : llvm::zip_equal(rows, fullRows)) {
     settle(from, nullptr, elementType);
-    if (keys.hasHead)
+    if (keys.hasHead) {
       settle(fromFull, nullptr, elementType);
-    else
-      fromFull = from;
+      continue;
+    }
+    const Value hidden = fromFull.from;
+    fromFull = from;
+    fromFull.from = hidden;
   }
 }
 
@@ -637,7 +650,8 @@ Value QueryBlockBuilder::viewKeys(bool values, Value number, int64_t row,
   Value first = isOwn ? mul(number, i32(blockN)) : rowOf(number);
   if (row != 0)
     first = add(first, i32(row));
-  return view(fromColumn((isOwn ? fullRows : rows)[values], column), first);
+  const bool isOfFull = isOwn || (isFull && lists.isThere());
+  return view(fromColumn((isOfFull ? fullRows : rows)[values], column), first);
 }
 
 Value QueryBlockBuilder::loadKeys(bool values, Value number, int64_t columns) {
