@@ -137,11 +137,17 @@ const Operation kOperations[] = {
     {"arith.maximumf", 2,
      [](const auto &in) { return in(0).value >= in(1).value ? in(0) : in(1); }},
     {"arith.maxnumf", 2,
-     [](const auto &in) { return in(0).value >= in(1).value ? in(0) : in(1); }},
+     [](const auto &in) {
+       return in(0).value >= in(1).value || std::isnan(in(1).value) ? in(0)
+                                                                    : in(1);
+     }},
     {"arith.minimumf", 2,
      [](const auto &in) { return in(0).value <= in(1).value ? in(0) : in(1); }},
     {"arith.minnumf", 2,
-     [](const auto &in) { return in(0).value <= in(1).value ? in(0) : in(1); }},
+     [](const auto &in) {
+       return in(0).value <= in(1).value || std::isnan(in(1).value) ? in(0)
+                                                                    : in(1);
+     }},
     {"arith.select", 3,
      [](const auto &in) { return in(0).bits & 1 ? in(1) : in(2); }},
     {"arith.cmpf", 2,

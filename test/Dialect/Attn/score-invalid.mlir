@@ -367,3 +367,19 @@ func.func @stored(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref
   } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
   return
 }
+
+// -----
+
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @unread(%t: !t, %l: !l, %w: !w, %s: f32, %c: memref<?xf16>, %d: memref<?xf32>) {
+  // expected-error @below {{(C16) has the gradient of capture 0, which no attn.at reads; yield 0 for it}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    captures(%c : memref<?xf16>) gradients(0 = %d : memref<?xf32>) score {
+  ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, %n: i32, %k: memref<?xf16>):
+    %one = arith.constant 1.0 : f32
+    attn.yield %x, %one, %one : f32, f32, f32
+  } : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}

@@ -95,6 +95,17 @@ static void deriveChoice(ImplicitLocOpBuilder &b, Operation *op, Value a,
   to[0] = s.select(first, a, zero);
   to[1] = s.select(first, zero, a);
 }
+/// The same where of a number and NaN the number is taken.
+template <arith::CmpFPredicate isFirst>
+static void deriveNumber(ImplicitLocOpBuilder &b, Operation *op, Value a,
+                         Values to) {
+  Scalars s(b);
+  Value x = op->getOperand(0), y = op->getOperand(1), zero = s.constant(0);
+  Value first = s.compare(isFirst, x, y);
+  Value isNan = s.compare(arith::CmpFPredicate::UNO, y, y);
+  to[0] = s.select(isNan, a, s.select(first, a, zero));
+  to[1] = s.select(isNan, zero, s.select(first, zero, a));
+}
 static void deriveAbs(ImplicitLocOpBuilder &b, Operation *op, Value a,
                       Values to) {
   Scalars s(b);
@@ -183,9 +194,9 @@ static constexpr ScoreOp kScoreOps[] = {
      /*takesFirst=*/true},
     {"arith.minimumf", deriveChoice<arith::CmpFPredicate::OLE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.maxnumf", deriveChoice<arith::CmpFPredicate::OGE>, degreeOfSum,
+    {"arith.maxnumf", deriveNumber<arith::CmpFPredicate::OGE>, degreeOfSum,
      /*takesFirst=*/true},
-    {"arith.minnumf", deriveChoice<arith::CmpFPredicate::OLE>, degreeOfSum,
+    {"arith.minnumf", deriveNumber<arith::CmpFPredicate::OLE>, degreeOfSum,
      /*takesFirst=*/true},
     {"arith.select", deriveSelect, degreeOfSelect},
     {"arith.cmpf", deriveNone},
@@ -423,7 +434,8 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
            << op.getGradients().size() << " gradients of " << numbers.size()
            << " captures";
   int32_t last = -1;
-  for (auto [number, gradient] : llvm::zip_equal(numbers, op.getGradients())) {
+  for (auto [index, number, gradient] :
+       llvm::enumerate(numbers, op.getGradients())) {
     if (number <= last || number >= int32_t(op.getCaptures().size()))
       return op.emitOpError("(C16) has the gradient of capture ")
              << number << ", of " << op.getCaptures().size()
@@ -465,6 +477,12 @@ LogicalResult fovea::attn::verifyGradients(BackwardOp op) {
                 "added to";
     BlockArgument argument =
         op.getScore().getArgument(kScoreArguments + unsigned(number));
+    const OperandRange derivatives = yieldOf(op.getScore()).getDerivatives();
+    if (tensor && argument.use_empty() &&
+        derivatives.size() == 1 + numbers.size() &&
+        !matchPattern(derivatives[1 + index], m_AnyZeroFloat()))
+      return op.emitOpError("(C16) has the gradient of capture ")
+             << number << ", which no attn.at reads; yield 0 for it";
     if (tensor && !isReadOnce(argument))
       return op.emitOpError("(C16) has the gradient of capture ")
              << number
