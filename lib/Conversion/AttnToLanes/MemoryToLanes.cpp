@@ -47,8 +47,8 @@ struct LowerView : public LanePattern<ViewOp> {
     int64_t bytes = bytesOf(type.getElementType());
     auto i32 = [&](int64_t value) { return lanes.i32(b, value); };
     Value stride = arith::MulIOp::create(b, op.getStride(), i32(bytes));
-    // The size is 32 bits: rows beyond a tile's are not addressed anyway.
-    Value rows = arith::MinSIOp::create(b, op.getRows(), i32(256));
+    // The size is 32 bits: rows beyond these are not addressed anyway.
+    Value rows = arith::MinSIOp::create(b, op.getRows(), i32(kMostViewedRows));
     Value last = arith::SubIOp::create(b, rows, i32(1));
     Value columns = i32(type.getColumns());
     // Instructions look at words: one that is in bounds in part may be out of

@@ -59,6 +59,40 @@ func.func @late(%t: !t, %l: !l, %w: !w, %s: f32) {
 
 // -----
 
+// Rows of neighbouring blocks are those of one view.
+!t = memref<?x?x?x16xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @turns(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{blocks that go in turns are rows of one view, which has at most 256: with stages = 5 block_n must be at most 128, found 256}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<atomic,
+      prepare = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      fused = <block_m = 64, block_n = 256, waves = 4, inst = <mfma_16x16x16>, stages = 5, waves_per_simd = 1, rescale_threshold = 0>,
+      convert = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
+// Two rows of dQ are a pair.
+!t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
+!l = memref<?x?x?xf32, strided<[?, ?, 1]>>
+!w = memref<?xi8>
+func.func @odd(%t: !t, %l: !l, %w: !w, %s: f32) {
+  // expected-error @below {{sums of algorithm 'atomic16' are of two rows each: block_m of 'convert16' must be even, found 3}}
+  attn.backward %t, %t, %t, %t, %t, %l -> %t, %t, %t workspace(%w) scale(%s)
+    schedule(<atomic16,
+      prepare16 = <block_m = 64, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>,
+      fused16 = <block_m = 192, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 5, waves_per_simd = 1, rescale_threshold = 0>,
+      convert16 = <block_m = 3, block_n = 32, waves = 4, inst = <mfma_16x16x16>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>>)
+    : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !w
+  return
+}
+
+// -----
+
 !t = memref<?x?x?x64xf16, strided<[?, ?, ?, 1]>>
 !l = memref<?x?x?xf32, strided<[?, ?, 1]>>
 !w = memref<?xi8>

@@ -104,3 +104,14 @@ func.func @direct_copy(%t: !t64, %s: f32) {
     : !t64, !t64, !t64, !t64
   return
 }
+
+// -----
+
+!mask = memref<?x?x?x?xbf16, strided<[?, ?, ?, 1]>>
+!n = memref<1xi64>
+func.func @mask(%mask: !mask, %a: !n, %t: i32, %s: f32, %x: i64) {
+  // expected-error @below {{block_m and block_n of a mask's kernel must be powers of two with block_n at least 32 and 8 to 128 elements for each of 64 lanes, found 256 and 256}}
+  attn.dropout_mask %mask dropout(%a, %a, %a, %a, %t, %s, %t, %x, %x : !n, !n, !n, !n, i32, f32, i32, i64, i64)
+    schedule(<block_m = 256, block_n = 256, waves = 1, inst = <mfma_32x32x8>, stages = 1, waves_per_simd = 4, rescale_threshold = 0>) : !mask
+  return
+}

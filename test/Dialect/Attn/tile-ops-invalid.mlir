@@ -351,3 +351,45 @@ func.func @scatter_add_shape(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %til
   attn.scatter_add %tile, %base[%offset] size %size at %at by_column : tensor<32x64xf32>, tensor<1x64xi32>
   return
 }
+
+// -----
+
+func.func @load_beyond(%view: !attn.view<32 x f16>) {
+  // expected-error @below {{'attn.load' op reads rows of its view to 288, which has at most 256}}
+  %r = attn.load %view row 256 : !attn.view<32 x f16> -> tensor<32x32xf16>
+  return
+}
+
+// -----
+
+func.func @gather_index(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  // expected-error @below {{gives numbers of 8, 16 or 32 bits, alone or in a tile, found 'index'}}
+  %r = attn.gather %base[%offset] size %size -> index
+  return
+}
+
+// -----
+
+func.func @gather_pointer(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  // expected-error @below {{gives numbers of 8, 16 or 32 bits, alone or in a tile, found '!llvm.ptr<1>'}}
+  %r = attn.gather %base[%offset] size %size -> !llvm.ptr<1>
+  return
+}
+
+// -----
+
+func.func @gather_bits(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
+  %row = attn.row_index : tensor<32x32xi32>
+  // expected-error @below {{gives numbers of 8, 16 or 32 bits, alone or in a tile, found 'tensor<32x32xi4>'}}
+  %r = attn.gather %base[%offset] size %size at %row
+    : tensor<32x32xi32> -> tensor<32x32xi4>
+  return
+}
+
+// -----
+
+func.func @scatter_bits(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %tile: tensor<32x32xi1>, %index: tensor<32x32xi32>) {
+  // expected-error @below {{stores numbers of 8, 16 or 32 bits, found 'tensor<32x32xi1>'}}
+  attn.scatter %tile, %base[%offset] size %size at %index : tensor<32x32xi1>, tensor<32x32xi32>
+  return
+}

@@ -89,12 +89,27 @@ LogicalResult ViewOp::verify() {
 }
 
 LogicalResult LoadOp::verify() {
+  const int64_t end = int64_t(getRow()) + tile(getTile()).getDimSize(0);
+  if (end > kMostViewedRows)
+    return emitOpError() << "reads rows of its view to " << end
+                         << ", which has at most " << kMostViewedRows;
   return checkElements(*this, getView().getType().getElementType(),
                        tile(getTile()).getElementType());
 }
 
+/// Elements that memory accesses of a lane have.
+static bool isAccessed(Type element) {
+  return element.isIntOrFloat() &&
+         llvm::is_contained({8u, 16u, 32u}, element.getIntOrFloatBitWidth());
+}
+
 LogicalResult GatherOp::verify() {
   auto whole = dyn_cast<RankedTensorType>(getResult().getType());
+  if (Type element = whole ? whole.getElementType() : getResult().getType();
+      !isAccessed(element))
+    return emitOpError() << "gives numbers of 8, 16 or 32 bits, alone or in a "
+                            "tile, found "
+                         << getResult().getType();
   if (!getIndex())
     return whole ? emitOpError("gives a tile and has no index") : success();
   if (getUnaligned() && !getDown())
@@ -118,6 +133,9 @@ LogicalResult ScatterAddOp::verify() {
 
 LogicalResult ScatterOp::verify() {
   RankedTensorType stored = tile(getTile());
+  if (!isAccessed(stored.getElementType()))
+    return emitOpError() << "stores numbers of 8, 16 or 32 bits, found "
+                         << stored;
   if (getIndex().getType().getShape() != stored.getShape())
     return emitOpError() << "stores " << stored << " at an index of "
                          << getIndex().getType();

@@ -80,8 +80,17 @@ checkHolds(llvm::function_ref<InFlightDiagnostic()> emitError,
   const ForwardTiles tiles = gradientTiles(dims, /*ofV=*/false, schedule, inst),
                      tilesV = gradientTiles(dims, /*ofV=*/true, schedule, inst);
   const int64_t bytes = tiles.elementBytes;
-  const int64_t buffers =
-      gradientPipeline(holds.role, schedule, tiles.chunks).buffers;
+  const GradientPipeline &pipeline =
+      gradientPipeline(holds.role, schedule, tiles.chunks);
+  const int64_t buffers = pipeline.buffers;
+  if (pipeline.goesInTurns && buffers * tiles.blockN > kMostViewedRows)
+    return emitError() << "blocks that go in turns are rows of one view, which "
+                          "has at most "
+                       << kMostViewedRows
+                       << ": with stages = " << schedule.getStages()
+                       << " block_n must be at most "
+                       << kMostViewedRows / buffers << ", found "
+                       << tiles.blockN;
   if (schedule.getQueriesInLds() == 2 && tiles.chunks == 1)
     return emitError() << "queries_in_lds = 2 reads operands of the "
                        << holds.kernel
@@ -224,6 +233,12 @@ LogicalResult fovea::attn::checkBackwardSchedule(
   const spec::AlgorithmSpec &algorithm = specOf(schedule.getAlgorithm());
   for (auto [launch, kernel] :
        llvm::zip_equal(algorithm.launches, schedule.getKernels())) {
+    if (launch.products == 0 && algorithm.workspace.pairStep &&
+        kernel.getBlockM() % 2 != 0)
+      return emitError() << "sums of algorithm '" << algorithm.name
+                         << "' are of two rows each: block_m of '"
+                         << launch.suffix << "' must be even, found "
+                         << kernel.getBlockM();
     if (launch.products > 0 &&
         failed(checkGradientLaunch(emitError, target, elementType, dims,
                                    algorithm, launch, kernel)))

@@ -186,7 +186,8 @@ private:
              << othersThan(op.getElementType(), [&](Type type) {
                   return largestForwardHeadDim(target.getInfo(), type);
                 });
-    return success();
+    return checkMaskSchedule([&] { return op.emitOpError(); }, target.getInfo(),
+                             *op.getSchedule());
   }
 
   /// The algorithm that the option names, or the schedule that is there, or the

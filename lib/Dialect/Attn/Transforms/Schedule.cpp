@@ -692,6 +692,23 @@ fovea::attn::chooseCombineSchedule(MLIRContext *context,
                       /*rescaleThreshold=*/0);
 }
 
+LogicalResult fovea::attn::checkMaskSchedule(
+    llvm::function_ref<InFlightDiagnostic()> emitError,
+    const target::TargetInfo &target, ScheduleAttr schedule) {
+  constexpr int64_t kFewest = 8, kMost = 128, kFewestKeys = 32;
+  const int64_t lanes = int64_t(schedule.getWaves()) * target.waveSize;
+  const int64_t elements = int64_t(schedule.getBlockM()) * schedule.getBlockN();
+  if (!llvm::isPowerOf2_64(elements) || schedule.getBlockN() < kFewestKeys ||
+      elements < kFewest * lanes || elements > kMost * lanes)
+    return emitError() << "block_m and block_n of a mask's kernel must be "
+                          "powers of two with block_n at least "
+                       << kFewestKeys << " and " << kFewest << " to " << kMost
+                       << " elements for each of " << lanes << " lanes, found "
+                       << schedule.getBlockM() << " and "
+                       << schedule.getBlockN();
+  return success();
+}
+
 ScheduleAttr fovea::attn::chooseMaskSchedule(MLIRContext *context,
                                              const target::TargetInfo &target,
                                              Type elementType) {

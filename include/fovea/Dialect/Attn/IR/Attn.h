@@ -127,6 +127,8 @@ inline constexpr int kMaxRegisterBits = 12, kMaxLaneElements = 1 << 12;
 
 /// Largest extent of a tile.
 inline constexpr int64_t kMaxTileExtent = 1 << 16;
+/// Rows of a view that loads and stores reach.
+inline constexpr int64_t kMostViewedRows = 256;
 
 /// Whether a tile may have this shape: two extents in [1, kMaxTileExtent].
 bool isTileShape(llvm::ArrayRef<int64_t> shape);

@@ -139,6 +139,12 @@ ScheduleAttr chooseMaskSchedule(mlir::MLIRContext *context,
                                 const target::TargetInfo &target,
                                 mlir::Type elementType);
 
+/// Fails, through `emitError`, if lanes have no four keys in a row of the mask
+/// that one call of the generator serves, or hold more than is compiled soon.
+llvm::LogicalResult
+checkMaskSchedule(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                  const target::TargetInfo &target, ScheduleAttr schedule);
+
 /// How dQ of one block pair is computed by the kernel that adds it up in
 /// memory: [block_n, columns] = dS [block_n, block_m] * K [block_m, columns].
 struct QueryProduct {
