@@ -247,6 +247,17 @@ def _any_layout(array, seen):
     return _view_layout(made, seen)
 
 
+def _scalar_layout(scalar, _):
+    # Of no array, so that no address goes with it: its array interface is of a copy, which
+    # nobody keeps.
+    return type(scalar), scalar.item()
+
+
+def as_plain(given):
+    """One of NumPy's scalars as a number of Python's; anything else as it is."""
+    return given.item() if layout_of(type(given)) is _scalar_layout else given
+
+
 #: PyTorch's kinds of devices whose memory a call takes: whether it is a GPU's.
 torch_devices = {"cpu": False}
 _layouts = {View: _view_layout}
@@ -266,6 +277,8 @@ def layout_of(kind):
                 torch_devices["cuda"] = True
         elif kind.__module__.partition(".")[0] == "torch":
             return found  # may be asked while PyTorch is being imported
+        elif issubclass(kind, getattr(sys.modules.get("numpy"), "generic", ())):
+            found = _scalar_layout
         _layouts[kind] = found
     return found
 
@@ -376,4 +389,10 @@ def stream_number(given):
     """The number of a HIP stream."""
     for name in ("cuda_stream", "ptr"):
         given = getattr(given, name, given)
-    return int(given)
+    try:
+        if not isinstance(given, (str, bytes, float)):  # which int() would read, or cut off
+            return int(given)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"stream is {given!r}, neither a hipStream_t as a number nor an object "
+                    "with cuda_stream")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import ctypes
 import math
-import sys
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
 from . import _abi, _arrays, _memory, _native, scores
 from ._errors import InvalidArgumentError
 from ._features import (FEATURES, KINDS, MASKS, Blocks, Dropout, Score, Varlen, Window,
-                        WindowLike, choice, key_of, of_class, with_views)
+                        WindowLike, as_number, as_window, choice, key_of, of_class, with_views)
 from ._library import Explanation, Library, default_library, explained
 
 DTYPES = {"float16": _abi.FOVEA_DTYPE_F16, "bfloat16": _abi.FOVEA_DTYPE_BF16,
@@ -44,6 +44,11 @@ def _kinds(name):
     return (kind,) if kind else tuple(DTYPES)
 
 
+def _listed(dims):
+    """Extents or their names, as a shape is written."""
+    return f"({', '.join(dims)}{',' * (len(dims) == 1)})"
+
+
 def misshapen(name, shape, dims=None):
     """Why an array of another number of dimensions is refused.
 
@@ -51,7 +56,7 @@ def misshapen(name, shape, dims=None):
         dims: names of those that it is to have; None: of calls without packed sequences.
     """
     return InvalidArgumentError(
-        f"{name} has shape {shape}, not ({', '.join(dims or _TENSORS[name][0])})"
+        f"{name} has shape {shape}, not {_listed(dims or _TENSORS[name][0])}"
         + ("; packed sequences take varlen=" if name in ("q", "k") and len(shape) == 3 else ""))
 
 
@@ -127,9 +132,9 @@ class _Call:
         for dim, extent in zip(dims, seen.shape):
             known = self.sizes.setdefault(dim, extent)
             if known != extent:
-                expected = ", ".join(str(self.sizes.get(dim, dim)) for dim in dims)
+                expected = _listed([str(self.sizes.get(dim, dim)) for dim in dims])
                 raise InvalidArgumentError(
-                    f"{name} has shape {seen.shape}, not ({expected}): its {dim} is "
+                    f"{name} has shape {seen.shape}, not {expected}: its {dim} is "
                     f"{extent}, others' {known}")
         kind = _TENSORS[name][1] or self.sizes.setdefault("dtype", seen.dtype)
         if seen.dtype != kind:
@@ -389,6 +394,9 @@ class _Operation:
             # An array or a value that is none is named here.
             self.call(arrays, features, options)
             raise
+        except AttributeError:
+            of_class("library", library, Library)
+            raise
         if call is None:
             call = self.call(arrays, features, options)
             if len(kept) >= _KEPT:
@@ -446,19 +454,19 @@ def default_scale(head_dim):
 
 
 def as_scale(scale):
-    """A scale as a number: a call like it may have another in the same array."""
-    if isinstance(scale, (int, float)):  # also torch.compile's symbols, which have no attributes
-        return float(scale)
-    if getattr(scale, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
-        raise TypeError("scale: Tensor that requires a gradient, which no call gives of it; "
-                        "multiply q by it, and have scale=1.0, or give its item()")
-    try:
-        value = scale.item() if hasattr(scale, "item") else scale
-        if not isinstance(value, (str, bytes)):  # which float() would read
-            return None if value is None else float(value)
-    except (TypeError, ValueError, RuntimeError):
-        pass
-    raise TypeError(f"scale is {type(scale).__name__}, not a number or an array of one")
+    """A scale as a number; None, for the default, stays."""
+    return None if scale is None else as_number(
+        scale, "scale", "multiply q by it, and have scale=1.0, or give its item()")
+
+
+def as_splits(splits):
+    """Shares of the keys as a number of those that there may be."""
+    number = _native.index(splits, "splits")
+    if not 0 <= number <= 1024:  # as fovea.h has it
+        raise InvalidArgumentError(
+            f"splits is {number}, not in 0 to 1024; give 0, and the library chooses, or 1 for "
+            "keys that are not split")
+    return number
 
 
 def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
@@ -512,8 +520,9 @@ def attention(q: Any, k: Any, v: Any, *, scale: Optional[float] = None,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
-    scale = as_scale(scale)
-    wants_lse = return_lse or lse is not None
+    scale, window = as_scale(scale), as_window(window)
+    splits, kernel = as_splits(splits), _native.index(kernel, "kernel")
+    wants_lse = bool(return_lse) or lse is not None
     made = FORWARD.run(library, device, stream, (q, k, v, out, lse, sinks),
                        (window, score, dropout, varlen, blocks),
                        (scale, mask, splits, kernel, wants_lse, False))
@@ -555,6 +564,14 @@ class Gradients(NamedTuple):
     dsinks: Any
 
 
+def as_wanted(gradients):
+    """The names of gradients."""
+    if isinstance(gradients, str) or not isinstance(gradients, collections.abc.Iterable):
+        raise TypeError(f"gradients is {gradients!r}, not several of 'dq', 'dk' and 'dv'; give "
+                        "a tuple of them")
+    return tuple(gradients)
+
+
 def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
                        scale: Optional[float] = None,
                        mask: Union[str, Callable] = "none",
@@ -589,8 +606,8 @@ def attention_backward(dout: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, *,
     """
     if callable(score) or callable(mask):
         score, mask = scores.resolve(score, mask)
-    scale = as_scale(scale)
-    wanted = tuple(gradients)
+    scale, window = as_scale(scale), as_window(window)
+    kernel, wanted = _native.index(kernel, "kernel"), as_wanted(gradients)
     arrays = {"dq": dq, "dk": dk, "dv": dv}
     made = iter(_BACKWARD.run(
         library, device, stream, (q, k, v, dout, out, lse, sinks, dlse, dq, dk, dv, dsinks),
@@ -666,6 +683,7 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
     """
     library = library or default_library()
     score, mask = scores.resolve(score, mask)
+    scale, window, splits = as_scale(scale), as_window(window), as_splits(splits)
     features = (window, score, dropout, varlen, blocks)
     if backward:
         probe = _Call(_abi.fovea_backward_params_t, [], varlen)
@@ -676,7 +694,7 @@ def explain(q: Any, k: Any, v: Any, *, backward: bool = False,
                     for name in ("out", "lse"))
         call = _BACKWARD.call(
             (like, k, v, out, out, lse, sinks, dlse, None, None, None, None), features,
-            (scale, mask, tuple(gradients), deterministic, narrow_sums, kernel))
+            (scale, mask, as_wanted(gradients), bool(deterministic), bool(narrow_sums), kernel))
         return call.explain(library, _native.lib.fovea_backward_explain, device)
     seen = _arrays.view(q, "q", tuple(DTYPES))
     like = _arrays.Spec(seen.shape, seen.dtype, _arrays.order_of(seen))
@@ -719,6 +737,7 @@ def _dropout_mask(_, views, mask, dropout, kernel):
     (call.params.mask.stride_batch, call.params.mask.stride_head,
      call.params.mask.stride_seq) = mask.strides[:3]
     call.address(call.params.mask, "data", mask, "mask", written=True)
+    of_class("dropout", dropout, Dropout)
     dropout._fill(call)
     return call
 

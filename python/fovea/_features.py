@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
+import sys
 from typing import Any, Optional, Sequence, Union
 
 from . import _abi, _native
-from ._arrays import layout_of, view
+from ._arrays import as_plain, layout_of, view
 from ._errors import InvalidArgumentError
 
 _INFINITE = 2**63 - 1  # FOVEA_WINDOW_INFINITE
@@ -29,6 +30,38 @@ def of_class(name, feature, kind):
     """Refuses a feature that is none of its class."""
     if not isinstance(feature, kind):
         raise TypeError(f"{name} is {type(feature).__name__}, not a fovea.{kind.__name__}")
+
+
+def as_number(given, name, remedy="give its item()"):
+    """A number, or an array of one, as Python's: a call like it may have another in the
+    same array.
+
+    Args:
+        remedy: for one whose gradient would be lost.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(given, (int, float)):  # also torch.compile's symbols, which have no attributes
+        return float(given)
+    if getattr(given, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise TypeError(f"{name}: Tensor that requires a gradient, which no call gives of it; "
+                        f"{remedy}")
+    try:
+        value = given.item() if hasattr(given, "item") else given
+        if not isinstance(value, (str, bytes)):  # which float() would read
+            return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    raise TypeError(f"{name} is {type(given).__name__}, not a number or an array of one")
+
+
+def _normalize(feature, prefix, names):
+    """Has whole numbers of any library as Python's; None, which stands for none, stays."""
+    for name in names:
+        given = getattr(feature, name)
+        if given is not None:
+            object.__setattr__(feature, name, _native.index(given, f"{prefix}.{name}"))
 
 
 MASKS = {"none": _abi.FOVEA_MASK_NONE,
@@ -57,6 +90,9 @@ class Window:
     right: Optional[int] = None
     left_alignment: str = "bottom-right"
     right_alignment: str = "bottom-right"
+
+    def __post_init__(self):
+        _normalize(self, "window", ("left", "right"))
 
     @classmethod
     def of_flash_attn(cls, left: int, right: int) -> Window:
@@ -116,11 +152,26 @@ class Score:
     captures: Sequence[Any] = ()
     text: Optional[str] = None
 
+    def __post_init__(self):
+        for name, kinds, wanted in (("program", str, "a text"),
+                                    ("captures", (tuple, list), "a tuple or a list"),
+                                    ("text", (str, type(None)), "a text or None")):
+            given = getattr(self, name)
+            if not isinstance(given, kinds):
+                raise TypeError(f"score.{name} is {type(given).__name__}, not {wanted}")
+        if not self.program:
+            raise InvalidArgumentError("score.program is empty; give the name of a program or "
+                                       "the 16 digits of its key, or score=None")
+        for name in ("program", "text"):
+            if "\0" in (getattr(self, name) or ""):  # where C ends a text
+                raise InvalidArgumentError(
+                    f"score.{name} is {getattr(self, name)!r}, which has a NUL in it")
+
     def _fill(self, call):
         group = call.group(_abi.fovea_score_t, _abi.FOVEA_GROUP_SCORE)
-        group.program = _native.c_text(self.program, "score.program")
+        group.program = self.program.encode()
         if self.text is not None:
-            group.text = _native.c_text(self.text, "score.text")
+            group.text = self.text.encode()
         captures = (_abi.fovea_capture_t * len(self.captures))()
         group.captures = call.keep(captures)
         group.capture_count = len(captures)
@@ -133,7 +184,8 @@ class Score:
                 whole = isinstance(given.value, int)
                 capture.type = (_abi.FOVEA_CAPTURE_I32 if whole
                                 else _abi.FOVEA_CAPTURE_F32)
-                capture.value = given.value
+                capture.value = (_native.whole(given.value, name, -2**31, 2**31) if whole
+                                 else given.value)
                 shape = (1,)
             else:
                 seen = view(given.value, name)
@@ -177,7 +229,7 @@ class Dropout:
     offset_out: Any = None
 
     def __post_init__(self):
-        object.__setattr__(self, "p", float(self.p))  # of NumPy's numbers, too
+        object.__setattr__(self, "p", as_number(self.p, "dropout.p"))
 
     def _fill(self, call):
         group = call.group(_abi.fovea_dropout_t, _abi.FOVEA_GROUP_DROPOUT)
@@ -274,6 +326,9 @@ class Varlen:
     max_k: Optional[int] = None
     lse_layout: str = "as-q"
 
+    def __post_init__(self):
+        _normalize(self, "varlen", ("max_q", "max_k"))
+
     @classmethod
     def packed(cls, cumulative_q, cumulative_k, max_q: int, max_k: int) -> Varlen:
         """flash-attn's ``cu_seqlens_q``, ``cu_seqlens_k``."""
@@ -298,6 +353,8 @@ class Varlen:
             raise InvalidArgumentError(
                 f"{side} is packed and varlen has no "
                 + (f"max_{side}" if most is None else f"lengths of {side}"))
+        if rows is None:
+            _native.whole(most, f"varlen.max_{side}", 0, 2**31)
 
     def _fill(self, call):
         group = call.group(_abi.fovea_varlen_t, _abi.FOVEA_GROUP_VARLEN)
@@ -338,6 +395,13 @@ class Blocks:
     full_q_indices: Any = None
     block_size: tuple = (128, 128)
 
+    def __post_init__(self):
+        if not isinstance(self.block_size, (tuple, list)) or len(self.block_size) != 2:
+            raise InvalidArgumentError(
+                f"blocks.block_size is {self.block_size}, not (queries, keys)")
+        object.__setattr__(self, "block_size", tuple(
+            [_native.index(size, "blocks.block_size") for size in self.block_size]))
+
     @classmethod
     def of(cls, block_mask: Any) -> Blocks:
         """The lists of a BlockMask. Its mask_mod is a score program's to compute."""
@@ -345,16 +409,9 @@ class Blocks:
         return cls(**{name: getattr(block_mask, name) for name in names},
                    block_size=tuple(block_mask.BLOCK_SIZE))
 
-    def _sizes(self):
-        """Queries and keys of a block."""
-        if not isinstance(self.block_size, (tuple, list)) or len(self.block_size) != 2:
-            raise InvalidArgumentError(
-                f"blocks.block_size is {self.block_size}, not (queries, keys)")
-        return self.block_size
-
     def _fill(self, call):
         group = call.group(_abi.fovea_blocks_t, _abi.FOVEA_GROUP_BLOCKS)
-        for field, size in zip(("q_block", "kv_block"), self._sizes()):
+        for field, size in zip(("q_block", "kv_block"), self.block_size):
             _native.set_whole(group, field, size, "blocks.block_size")
         rows = {"seqlen_q": group.q_block, "seqlen_k": group.kv_block}
         for lists, side in _LISTS:
@@ -395,6 +452,15 @@ class Blocks:
 WindowLike = Union[Window, "tuple[Optional[int], Optional[int]]"]
 
 
+def as_window(given):
+    """A tuple of other than Python's numbers as the window that it stands for."""
+    if type(given) is tuple:
+        for item in given:
+            if not isinstance(item, _PLAIN):
+                return Window._of(given)
+    return given
+
+
 #: The types that arrays of features have, by the beginnings of their names.
 KINDS = {"score": tuple(_CAPTURES), "dropout": ("int64", "uint64"), "varlen": ("int32",),
          "blocks": ("int32",)}
@@ -415,7 +481,8 @@ def key_of(feature, seen):
     if kind in (tuple, list):
         return tuple([key_of(item, seen) for item in feature])
     if isinstance(feature, _PLAIN):
-        return kind, feature
+        # Zeros of both signs are equal, and their reciprocals are not.
+        return kind, feature if feature or kind is not float else str(feature)
     return layout_of(kind)(feature, seen)
 
 
@@ -430,4 +497,5 @@ def with_views(feature, name, viewed):
     if kind in (tuple, list):
         return kind(with_views(item, f"{name}[{number}]", viewed)
                     for number, item in enumerate(feature))
+    feature = as_plain(feature)
     return feature if isinstance(feature, _PLAIN) else viewed(feature, name)

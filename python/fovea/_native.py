@@ -89,6 +89,20 @@ def c_text(given, name, encode=str.encode):
     return made
 
 
+def index(given, name) -> int:
+    """A whole number of any library as Python's, whose value tells calls apart.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given  # also torch.compile's symbols
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} is {given!r}, not a whole number") from None
+
+
 def whole(given, name, least, beyond) -> int:
     """A whole number of a range.
 
@@ -96,10 +110,7 @@ def whole(given, name, least, beyond) -> int:
         TypeError: it is none.
         InvalidArgumentError: it is outside.
     """
-    try:
-        number = operator.index(given)
-    except TypeError:
-        raise TypeError(f"{name} is {given!r}, not a whole number") from None
+    number = index(given, name)
     if not least <= number < beyond:
         raise _errors.InvalidArgumentError(
             f"{name} is {number}, not in {least} to {beyond - 1}")

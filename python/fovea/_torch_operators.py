@@ -6,6 +6,7 @@ it is, else the functions here; fake kernels and formulas are here for both."""
 from __future__ import annotations
 
 import dataclasses
+import operator
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -24,7 +25,9 @@ from ._native import whole
 def window_text(window: Optional[Window]) -> str:
     if window is None:
         return ""
-    bounds = ["inf" if bound is None else str(whole(bound, f"window.{side}", -2**63, 2**63))
+    # A compiler's symbol has no text, but the number that the graph is then made for.
+    bounds = ["inf" if bound is None else
+              str(operator.index(whole(bound, f"window.{side}", -2**63, 2**63)))
               for side, bound in (("left", window.left), ("right", window.right))]
     for side in ("left_alignment", "right_alignment"):
         choice(f"window.{side}", getattr(window, side), ALIGNMENTS)
@@ -89,7 +92,7 @@ def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
     return None if seed is None else Dropout(p, seed=seed.detach())
 
 
-def _tensor(given: Any, name: str) -> Tensor:
+def as_tensor(given: Any, name: str) -> Tensor:
     if not isinstance(given, Tensor):
         view(given, name)  # which names what is no array at all
         raise TypeError(f"{name} is {type(given).__name__}, not a tensor of PyTorch's")
@@ -108,7 +111,7 @@ def as_listed(varlen: Optional[Varlen],
                 given = getattr(getattr(varlen, side), field)
                 if given is not None:
                     names.append(f"{side}.{field}")
-                    lists.append(_tensor(given, f"varlen.{names[-1]}"))
+                    lists.append(as_tensor(given, f"varlen.{names[-1]}"))
             most = getattr(varlen, f"max_{side}")
             sizes[number] = -1 if most is None else most
     if blocks is not None:
@@ -116,8 +119,8 @@ def as_listed(varlen: Optional[Varlen],
             given = getattr(blocks, of_blocks.name)
             if given is not None and of_blocks.name != "block_size":
                 names.append(of_blocks.name)
-                lists.append(_tensor(given, f"blocks.{of_blocks.name}"))
-        sizes[2:] = blocks._sizes()
+                lists.append(as_tensor(given, f"blocks.{of_blocks.name}"))
+        sizes[2:] = blocks.block_size
     return ",".join(names), lists or None, sizes
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from . import _errors, torch as _torch
 from ._features import Score, Sequences, Varlen, Window
+from ._native import index
 
 __all__ = ["flash_attn_func", "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
            "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
@@ -37,7 +38,7 @@ def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_
         raise _errors.NotFoundError(
             "return_attn_probs is true and dropout_p is not 0: which weights are dropped "
             "is not returned; fovea.dropout_mask tells it for a seed")
-    left, right = map(int, window_size)
+    left, right = (index(bound, "window_size") for bound in window_size)
     names, captures = [], []
     if softcap > 0:
         names.append("softcap")

@@ -19,9 +19,11 @@ except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
 from . import _arrays, _attention, _errors, _flex, _torch_library, scores as _scores
-from ._features import Blocks, Score, Varlen, Window, WindowLike, of_class
+from ._features import (MASKS, Blocks, Score, Varlen, Window, WindowLike, as_number, choice,
+                        of_class)
+from ._native import whole
 from ._torch_enable import calls, disable, enable
-from ._torch_operators import (as_listed, dropout_of, forward, is_unseen, plain, recorded,
+from ._torch_operators import (as_listed, as_tensor, dropout_of, forward, is_unseen, plain, recorded,
                                refuse_tangents, rows_together, way_of, window_text)
 
 __all__ = ["attention", "calls", "disable", "enable", "flex_attention", "operators"]
@@ -58,6 +60,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     Raises:
         fovea.Error, TypeError: as fovea.attention.
     """
+    _are_tensors(q, k, v)
     if torch._C._is_any_autocast_enabled() and torch.is_autocast_enabled(
             kind := q.device.type):
         wanted = torch.get_autocast_dtype(kind)
@@ -68,7 +71,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         program, mask = _scores.resolve(score, mask, q.device)
     if isinstance(program, str):
         program = Score(program)
-    window = _held(q, k, v, window, program, varlen, blocks)
+    window = _held(q, k, v, mask, window, program, sinks, varlen, blocks)
+    dropout_p, splits = as_number(dropout_p, "dropout_p"), _attention.as_splits(splits)
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
@@ -92,7 +96,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             q, k, v, _attention.default_scale(q.shape[-1]) if scale is None else scale, mask,
             window_text(window), program.program if program else "",
             (program.text or "") if program else "", captures, sinks, dropout_p, seed,
-            *as_listed(varlen, blocks), splits, deterministic)
+            *as_listed(varlen, blocks), splits, bool(deterministic))
     except RuntimeError as error:
         told = _torch_library.told(error)
         if told is error and not isinstance(error, _errors.Error) and is_unseen():
@@ -106,17 +110,24 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     return (out, lse) if return_lse else out
 
 
-def _held(q, k, v, window, score, varlen, blocks) -> Optional[Window]:
+def _are_tensors(*given) -> None:
+    for name, tensor in zip("qkv", given):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is {type(tensor).__name__}, not a tensor of PyTorch's; "
+                            "fovea.attention takes other arrays")
+
+
+def _held(q, k, v, mask, window, score, sinks, varlen, blocks) -> Optional[Window]:
     """Refuses, in fovea.attention's words, what no argument of an operator's holds, or what
     would be lost on the way there. Returns the window."""
     for name, feature, kind in (("score", score, Score), ("varlen", varlen, Varlen),
                                 ("blocks", blocks, Blocks)):
         if feature is not None:
             of_class(name, feature, kind)
+    choice("mask", mask, MASKS)
+    if sinks is not None:
+        as_tensor(sinks, "sinks")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} is {type(tensor).__name__}, not a tensor of PyTorch's; "
-                            "fovea.attention takes other arrays")
         if tensor.dim() not in (3, 4):
             raise _attention.misshapen(name, tuple(tensor.shape))
     if varlen is not None:
@@ -130,9 +141,10 @@ def _held(q, k, v, window, score, varlen, blocks) -> Optional[Window]:
 
 def _capture(given, name, device) -> Tensor:
     """As operators take it: a number is a tensor without dimensions."""
-    if isinstance(given, (int, float)):
-        return torch.tensor(given, dtype=torch.int32 if isinstance(given, int)
-                            else torch.float32)
+    if isinstance(given, int):
+        return torch.tensor(whole(given, name, -2**31, 2**31), dtype=torch.int32)
+    if isinstance(given, float):
+        return torch.tensor(given, dtype=torch.float32)
     try:
         return torch.as_tensor(given, device=device)
     except (TypeError, ValueError, RuntimeError):

@@ -681,7 +681,7 @@ ForwardCall::ForwardCall(const Features &features, const Tensor &q,
     : Call(features, q, k, v, {}) {
   params.splits = static_cast<uint32_t>(splits);
   if (splits < 0 || splits > UINT32_MAX)
-    refuse("splits is " + std::to_string(splits) + ", not 0 to 1024");
+    refuse("splits is " + std::to_string(splits) + ", not in 0 to 1024");
   if (features.sinks) {
     group(sinksGroup, FOVEA_GROUP_SINKS);
     rows(sinksGroup.sinks, nullptr, sinksGroup.sinks_stride_head, kinds::sinks,

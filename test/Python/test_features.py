@@ -101,10 +101,13 @@ class Features(Case):
         self.refused(fovea.InvalidArgumentError, "blocks.kv_indices is int64",
                      fovea.attention, q, k, v, library=compiling,
                      blocks=fovea.Blocks(counts, lists.astype(np.int64)))
-        for size in ((128,), (128, 2**70)):
-            self.refused(fovea.InvalidArgumentError, "blocks.block_size is",
-                         fovea.attention, q, k, v, library=compiling,
-                         blocks=fovea.Blocks(counts, lists, block_size=size))
+        self.refused(fovea.InvalidArgumentError, "blocks.block_size is", fovea.attention, q, k, v,
+                     library=compiling,
+                     blocks=fovea.Blocks(counts, lists, block_size=(128, 2**70)))
+        for size in ((128,), 128, np.array([128, 128])):
+            self.refused(fovea.InvalidArgumentError,
+                         r"blocks.block_size is .*128.*, not \(queries, keys\)", fovea.Blocks,
+                         counts, lists, block_size=size)
 
     def test_shares_of_keys(self):
         q, k, v = (numbers(1, 2, n, 32, seed=n) for n in (3, 500, 500))

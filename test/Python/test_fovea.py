@@ -11,7 +11,7 @@ import threading
 import unittest
 import weakref
 
-from fovea_case import Case, OnDevice, lib, numbers
+from fovea_case import Case, OnDevice, compiling, lib, numbers
 
 import numpy as np
 
@@ -140,17 +140,79 @@ class Results(Case):
         """None is cut off to the bits that the library has for it."""
         for words, options in (
                 ("kernel is -1, not in 0 to 4294967295", {"kernel": -1}),
-                ("splits is 4294967297, not in 0 to", {"splits": 2**32 + 1}),
+                ("splits is 4294967297, not in 0 to 1024; give 0", {"splits": 2**32 + 1}),
+                ("splits is -1, not in 0 to 1024; give 0, and the lib", {"splits": -1}),
+                (r"score.captures\[0\] is 1099511627776, not in -2147483648 to",
+                 {"score": fovea.Score("softcap", [2**40])}),
                 ("window.left is 18446744073709551616, not in -92", {"window": (2**64, 0)})):
             self.refused(fovea.InvalidArgumentError, words, fovea.attention, *self.all[:3],
                          library=lib, **options)
         self.refused(fovea.InvalidArgumentError, "device is 4294967296, not in 0 to",
                      fovea.attention, *self.all[:3], library=lib, device=2**32)
         self.refused(fovea.InvalidArgumentError, "has a NUL in it", fovea.Library, "a\0b")
-        for words, options in (("splits is '4', not a whole", {"splits": "4"}),
-                               ("window.right is 1.5, not a whole", {"window": (0, 1.5)})):
+        # What equals a number is none, whatever a call before it had.
+        fovea.attention(*self.all[:3], splits=1, library=lib)
+        for words, options in (
+                ("splits is '4', not a whole", {"splits": "4"}),
+                ("splits is 1.0, not a whole", {"splits": 1.0}),
+                ("kernel is 0.0, not a whole", {"kernel": 0.0}),
+                ("window.right is 1.5, not a whole", {"window": (0, 1.5)}),
+                (r"window.left is array\(\[1, 2\]\), not a whole",
+                 {"window": (np.array([1, 2]), 0)})):
             self.refused(TypeError, words, fovea.attention, *self.all[:3], library=lib,
                          **options)
+        self.refused(TypeError, "varlen.max_k is 40.0, not a whole", fovea.Varlen, max_k=40.0)
+        self.refused(TypeError, "blocks.block_size is 1.5, not", fovea.Blocks, 0, 0,
+                     block_size=(128, 1.5))
+        packed, sums = [a[0] for a in self.all[:3]], np.array([0, 40], np.int32)
+        for most in (-5, 2**70):
+            self.refused(fovea.InvalidArgumentError, f"varlen.max_q is {most}, not in 0 to",
+                         fovea.attention, *packed, library=lib,
+                         varlen=fovea.Varlen.packed(sums, sums, most, 40))
+
+    def test_numbers_of_numpy(self):
+        """Are numbers, whose value a call is kept by, and no arrays."""
+        q, k, v, dout = self.all
+        rows, keys = q.shape[2], k.shape[2]
+        for kind in (np.int64, np.int32, np.uint8, np.array):
+            for left in (3, 5):
+                seen = visible(rows, keys, left, 0)
+                for window in ((kind(left), 0), fovea.Window(kind(left), 0)):
+                    self.passes(*self.all, window=window, expected=oracle(*self.all, seen=seen))
+            self.close(fovea.attention(q, k, v, library=lib, varlen=fovea.Varlen(
+                max_q=kind(rows), max_k=kind(keys))), oracle(*self.all)[0])
+        window = np.array(3)
+        before = fovea.attention(q, k, v, window=(window, 0), library=lib)
+        window[()] = 5
+        after = fovea.attention(q, k, v, window=(window, 0), library=lib)
+        self.close(before, oracle(*self.all, seen=visible(rows, keys, 3, 0))[0])
+        self.close(after, oracle(*self.all, seen=visible(rows, keys, 5, 0))[0])
+        for cap in (2.0, 3.0):
+            self.close(fovea.attention(q, k, v, library=compiling, score=fovea.Score(
+                "softcap", [np.float32(cap)])), oracle(*self.all, cap=cap)[0])
+        drops = [fovea.attention(q, k, v, library=compiling, dropout=fovea.Dropout(
+            0.5, seed=seed, offset=np.int64(2))) for seed in (5, np.int64(5), np.uint64(6))]
+        np.testing.assert_array_equal(drops[0], drops[1])
+        self.assertFalse(np.array_equal(drops[0], drops[2]))
+        self.refused(TypeError, "dropout.seed_out: int is no array", fovea.attention, q, k, v,
+                     dropout=fovea.Dropout(0.5, seed_out=np.int64(0)), library=compiling)
+        spec = fovea.Spec(q.shape, "float16")
+        told = fovea.explain(spec, spec, spec, window=(np.int64(3), 0), scale=np.ones(1),
+                             library=lib)
+        self.assertIsNone(told.error)
+
+    def test_signs_of_zeros(self):
+        """Calls with zeros of two signs are two."""
+        q, k, v = self.all[:3]
+        for zero, sign in ((0.0, 1), (-0.0, -1)):
+            text = ("func.func @of_sign(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, "
+                    "%n: i32, %c: f32) -> f32 {\n  %one = arith.constant 1.0 : f32\n"
+                    "  %r = arith.divf %one, %c : f32\n  %z = arith.constant 0.0 : f32\n"
+                    "  %p = arith.cmpf ogt, %r, %z : f32\n  %y = arith.negf %x : f32\n"
+                    "  %s = arith.select %p, %x, %y : f32\n  return %s : f32\n}\n")
+            got = fovea.attention(q, k, v, score=fovea.Score("of_sign", [zero], text),
+                                  library=compiling)
+            self.close(got, oracle(*self.all, scale=sign * q.shape[-1] ** -0.5)[0])
 
     def test_calls_alike(self):
         """What is kept of a call holds no addresses and no values of another's."""
@@ -253,6 +315,36 @@ class Arrays(Case):
                      device="cpu", library=lib)
         self.refused(TypeError, "device type 8, neither", fovea.attention, q,
                      OnDevice(host[1], 8), v, out=out, library=lib)
+
+    def test_named(self):
+        """What has a wrong type is told by its name."""
+        q = numbers(1, 2, 40, 64)
+        out, lse = fovea.attention(q, q, q, return_lse=True, library=lib)
+        for kind, words, options in (
+                (TypeError, "library is str, not a fovea.Library", {"library": "here"}),
+                (TypeError, "stream is 'null', neither a hipStream_t", {"stream": "null"}),
+                (TypeError, "stream is 1.5, neither a hipStream_t", {"stream": 1.5}),
+                (TypeError, "score is int, not a fovea.Score", {"score": 3}),
+                (ValueError, "score.program is empty", {"score": ""})):
+            with self.subTest(words):
+                self.refused(kind, words, fovea.attention, q, q, q, **{"library": lib, **options})
+        for words, given in (("program is bytes, not a text", (b"softcap", [3.0])),
+                             ("captures is float, not a tuple or a list", ("softcap", 3.0)),
+                             ("captures is set, not a tuple or a list", ("softcap", {3.0})),
+                             ("captures is NoneType, not a tuple", ("softcap", None)),
+                             ("text is int, not a text or None", ("softcap", [3.0], 3))):
+            self.refused(TypeError, f"score.{words}", fovea.Score, *given)
+        for given in (("soft\0cap", [3.0]), ("softcap", [3.0], "a\0b")):
+            self.refused(ValueError, "score.* which has a NUL in it", fovea.Score, *given)
+        for p in (None, "0.5", np.zeros(2)):
+            self.refused(TypeError, "dropout.p is .*, not a number or an array of one",
+                         fovea.Dropout, p)
+        for given in ("dq", None):
+            self.refused(TypeError, "gradients is .*; give a tuple", fovea.attention_backward, out,
+                         q, q, q, out, lse, gradients=given, library=lib)
+        for given in (None, 0.5):
+            self.refused(TypeError, "dropout is .*, not a fovea.Dropout", fovea.dropout_mask,
+                         np.zeros((1, 2, 40, 40), np.float16), given, library=lib)
 
     def test_what_is_none(self):
         q = numbers(1, 2, 40, 64)

@@ -12,6 +12,7 @@ from unittest import mock
 
 from torch_case import Case, exact, numbers
 
+import numpy as np
 import torch
 
 import fovea
@@ -235,6 +236,11 @@ class Operators(Case):
         scaled = lambda q, k, v: ft.attention(q, k, v, scale=q.shape[-1] ** -0.25)  # noqa: E731
         compiled = torch.compile(scaled, fullgraph=True, backend="aot_eager", dynamic=True)
         self.assertTrue(torch.equal(scaled(q, k, v), compiled(q, k, v)))
+        # And so are bounds of windows.
+        window = lambda q, k, v, left: ft.attention(q, k, v, window=(left, 0))  # noqa: E731
+        compiled = torch.compile(window, fullgraph=True, backend="aot_eager")
+        for left in (3, 5, 7):
+            self.assertTrue(torch.equal(window(q, k, v, left), compiled(q, k, v, left)))
 
 
 IN_CPP = unittest.skipUnless(_torch_library.kind == "c++", f"operators: {ft.operators()}")
@@ -278,6 +284,7 @@ class Kernels(Case):
         """With gradients and without them in the words of fovea.attention."""
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         counts, lists = torch.ones(1, 1, 1, dtype=torch.int32), torch.zeros(1, 1, 1, 1).int()
+        packed, sums = (q[0], k[0], v[0]), torch.tensor([0, 40], dtype=torch.int32)
         for kind, words, arguments, options in (
                 (TypeError, "^window is int, not a fovea.Window", (), {"window": 5}),
                 (TypeError, "^window is list, not a fovea.Window", (), {"window": [1, 2]}),
@@ -291,10 +298,6 @@ class Kernels(Case):
                 (TypeError, "^blocks is int, not a fovea.Blocks", (), {"blocks": 3}),
                 (TypeError, "^blocks.kv_num_blocks: list is no array", (),
                  {"blocks": fovea.Blocks([[[1]]], [[[[0]]]])}),
-                (fovea.InvalidArgumentError, r"^blocks.block_size is 128, not \(queries, keys\)",
-                 (), {"blocks": fovea.Blocks(counts, lists, block_size=128)}),
-                (TypeError, "^blocks.block_size is 1.5, not a whole number", (),
-                 {"blocks": fovea.Blocks(counts, lists, block_size=(128, 1.5))}),
                 (TypeError, "^varlen is int, not a fovea.Varlen", (), {"varlen": 3}),
                 (TypeError, "^varlen.q is int, not a fovea.Sequences", (),
                  {"varlen": fovea.Varlen(3)}),
@@ -329,6 +332,24 @@ class Kernels(Case):
                  "float32, float16, bfloat16, int32, bool$", (),
                  {"score": fovea.Score("alibi", [torch.ones(1, 2).to(torch.float8_e5m2)])}),
                 (TypeError, "^splits is 1.5, not a whole number", (), {"splits": 1.5}),
+                (TypeError, "^splits is 0.0, not a whole number", (), {"splits": 0.0}),
+                (fovea.InvalidArgumentError, "^splits is -1, not in 0 to 1024; give 0, and the", (),
+                 {"splits": -1}),
+                (fovea.InvalidArgumentError, f"^splits is {2**70}, not in 0 to 1024; give 0", (),
+                 {"splits": 2**70}),
+                (TypeError, r"^window.left is tensor\(3.\), not a whole number", (),
+                 {"window": (torch.tensor(3.0), 0)}),
+                (fovea.InvalidArgumentError, "^varlen.max_q is -5, not in 0 to", packed,
+                 {"varlen": fovea.Varlen.packed(sums, sums, -5, 40)}),
+                (fovea.InvalidArgumentError, f"^varlen.max_q is {2**70}, not in 0 to", packed,
+                 {"varlen": fovea.Varlen.packed(sums, sums, 2**70, 40)}),
+                (fovea.InvalidArgumentError, "^score.program is empty; give", (), {"score": ""}),
+                (fovea.InvalidArgumentError, r"^score.captures\[0\] is 1099511627776, not in -", (),
+                 {"score": fovea.Score("softcap", [2**40])}),
+                (fovea.InvalidArgumentError, "^mask is b'none', not one of 'none'", (),
+                 {"mask": b"none"}),
+                (fovea.InvalidArgumentError, r"^sinks has shape \(3,\), not \(2,\)", (),
+                 {"sinks": torch.zeros(3)}),
                 (fovea.InvalidArgumentError, "^mask is None, not one of 'none'", (),
                  {"mask": None}),
                 (fovea.InvalidArgumentError, r"^q has shape \(\), not \(batch, heads_q, seq",
@@ -344,14 +365,55 @@ class Kernels(Case):
                 for function in (ft.attention, fovea.attention):
                     with torch.no_grad(), self.assertRaisesRegex(kind, words):
                         function(*arguments, **options)
+                if not isinstance(options.get("sinks"), float):  # nor where an operator is seen
+                    with torch.autograd.profiler.profile(), self.assertRaisesRegex(kind, words):
+                        ft.attention(*arguments, **options)
         with self.assertRaisesRegex(TypeError, "^k is list, not a tensor of PyTorch's"):
             ft.attention(q, [1], v)
+        array = q.detach().numpy()
+        for context in (torch.enable_grad(), torch.autocast("cpu")):
+            with context, self.assertRaisesRegex(TypeError, "^q is ndarray, not a tensor of"):
+                ft.attention(array, array, array)
+        for p in ("0.5", None, torch.ones(2)):
+            for context in (torch.enable_grad(), torch.no_grad()):
+                with context, self.assertRaisesRegex(TypeError, "^dropout_p is .*, not a number"):
+                    ft.attention(q, k, v, dropout_p=p)
         # Of the operators' own arguments, too, which graphs have.
         for run in (operators.forward, operators._run_forward):
             with torch.no_grad(), self.assertRaisesRegex(
                     Exception, "varlen.max_k is 3, and k has 40 rows; give None"):
                 run(q, k, v, 0.2, "none", "", "", "", None, None, 0.0, None, "", None,
                     [-1, 3, 0, 0], 0, False)
+
+    def test_numbers(self):
+        """Of NumPy and PyTorch, where numbers are, with gradients and without."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        packed, sums = (q[0], k[0], v[0]), torch.tensor([0, 40], dtype=torch.int32)
+        counts, lists = torch.ones(1, 1, 1, dtype=torch.int32), torch.zeros(1, 1, 1, 1).int()
+
+        def options(kind):
+            yield (q, k, v), {"window": (kind(3), 0)}
+            yield (q, k, v), {"splits": kind(2)}
+            yield (q, k, v), {"varlen": fovea.Varlen(max_q=kind(40), max_k=kind(40))}
+            yield packed, {"varlen": fovea.Varlen.packed(sums, sums, kind(40), kind(40))}
+            yield (q, k, v), {"blocks": fovea.Blocks(
+                counts, lists, q_num_blocks=counts, q_indices=lists,
+                block_size=(kind(128), kind(128)))}
+            yield (q, k, v), {"window": fovea.Window(None, kind(0)), "scale": kind(1)}
+
+        for kind in (np.int64, np.array, torch.tensor):
+            for (inputs, wanted), (_, given) in zip(options(int), options(kind), strict=True):
+                with self.subTest(given):
+                    plain = ft.attention(*inputs, **wanted)
+                    self.assertTrue(torch.equal(plain, ft.attention(*inputs, **given)))
+                    with torch.no_grad():
+                        for function in (ft.attention, fovea.attention):
+                            self.close([function(*inputs, **given)], [plain])
+        for softcap in (np.float32(2), np.float64(2)):
+            score = fovea.Score("softcap", [softcap])
+            with torch.no_grad():
+                self.close([fovea.attention(q, k, v, score=score)],
+                           [ft.attention(q, k, v, score=fovea.Score("softcap", [2.0]))])
 
     @IN_CPP
     def test_same(self):
