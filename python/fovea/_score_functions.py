@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, List, Optional
 
-from ._score_program import F32, FUNCTIONS, I1, I32, Program, Value, refuse
+from ._score_program import F32, FUNCTIONS, I1, I32, Program, Value, plain, refuse
 
 
 def _program_of(*given) -> Program:
@@ -15,15 +15,18 @@ def _program_of(*given) -> Program:
     raise TypeError("fovea.scores: none of the arguments is a value of a score program")
 
 
+_KINDS = {bool: I1, int: I32, float: F32}
+
+
 def _together(*given) -> List[Value]:
     """Values of one type: the wider of the arguments', as NumPy and PyTorch have it."""
     program = _program_of(*given)
-    values = [program.lift(item) for item in given]
-    kinds = {value._kind for value in values}
-    kind = F32 if F32 in kinds else I32 if I32 in kinds else I1
     # Numbers of Python's are constants of that type and no conversions.
-    return [program.constant(item, kind) if type(item) in (bool, int, float)
-            else convert(value, kind) for item, value in zip(given, values)]
+    items = [item if type(item) in _KINDS else program.lift(item) for item in map(plain, given)]
+    kind = max([_KINDS.get(type(item)) or item._kind for item in items],
+               key=(I1, I32, F32).index)
+    return [program.constant(item, kind) if type(item) in _KINDS else convert(item, kind)
+            for item in items]
 
 
 def convert(value: Value, kind: str) -> Value:
@@ -98,8 +101,8 @@ def _divide(a, b, *, rounding_mode=None):
                 _emit("arith.divsi", a, b, whole=a._whole and b._whole))
     program = _program_of(a, b)
     return _emit("arith.divf", *(
-        program.constant(item, F32) if type(item) in (bool, int, float)
-        else convert(program.lift(item), F32) for item in (a, b)))
+        program.constant(item, F32) if type(item) in _KINDS
+        else convert(program.lift(item), F32) for item in map(plain, (a, b))))
 
 
 def _rounds_down(a, b):
@@ -156,6 +159,15 @@ def _remainder(a, b):
     return _add(r, where(less, b, 0))
 
 
+def _divmod(a, b):
+    return _floor_divide(a, b), _remainder(a, b)
+
+
+def _product_of_matrices(*_):
+    raise refuse("a product of matrices is no part of a score program, whose values are single "
+                 "numbers; take *")
+
+
 def _negative(x):
     value = _program_of(x).lift(x)
     if value._kind == F32:
@@ -176,6 +188,7 @@ def absolute(x: Any) -> Value:
 
 def _power(a, b):
     """x ** 2 is products, 2 ** x an exponential; others have no rule that holds for all."""
+    a, b = plain(a), plain(b)
     if isinstance(b, float) and b.is_integer() and isinstance(a, Value):
         a, b = _float(a), int(b)
     if isinstance(a, Value) and type(b) is int and 0 <= b <= 8:
@@ -387,7 +400,8 @@ FUNCTIONS.update({
     "add": _add, "sub": _subtract, "subtract": _subtract, "mul": _multiply,
     "multiply": _multiply, "div": _divide, "divide": _divide, "true_divide": _divide,
     "truediv": _divide, "floor_divide": _floor_divide, "floordiv": _floor_divide,
-    "remainder": _remainder, "mod": _remainder, "neg": _negative, "negative": _negative,
+    "remainder": _remainder, "mod": _remainder, "divmod": _divmod,
+    "matmul": _product_of_matrices, "neg": _negative, "negative": _negative,
     "pos": _same, "positive": _same, "abs": absolute, "absolute": absolute,
     "fabs": absolute, "pow": _power, "power": _power, "float_power": _power,
     "square": lambda x: _multiply(x, x), "reciprocal": lambda x: _divide(1.0, x),
@@ -429,8 +443,8 @@ FUNCTIONS.update({
     "index": _index, "getitem": _getitem, "select": _select,
 })
 
-for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
-              "lshift", "rshift"):
+for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "matmul", "pow",
+              "and", "or", "xor", "lshift", "rshift"):
     def _forward(self, other, function=FUNCTIONS[_name]):
         return function(self, other)
 

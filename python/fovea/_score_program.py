@@ -198,7 +198,7 @@ class Program:
             try:
                 bits = struct.pack(">f", number)
             except OverflowError:
-                bits = struct.pack(">f", math.copysign(math.inf, number))
+                bits = struct.pack(">f", math.inf if number > 0 else -math.inf)
             text = f"0x{bits.hex().upper()}"
         elif kind == I32:
             if not -2**31 <= number < 2**31:
@@ -221,6 +221,7 @@ class Program:
             if given._program is not self:
                 raise refuse("it is a value of another score program")
             return given
+        given = plain(given)
         if isinstance(given, bool):
             return self.constant(given, I1)
         if isinstance(given, int):
@@ -235,8 +236,6 @@ class Program:
             given = given._array
         if type(given).__module__ == "torch" and type(given).__name__ in _OPEN:
             return self.lift(_OPEN[type(given).__name__](given))
-        if type(given).__module__ == "numpy" and getattr(given, "shape", None) == ():
-            return self.lift(given.item())
         if hasattr(given, "__dlpack__") or hasattr(given, "__array_interface__"):
             return self.read(given, ())
         raise refuse(f"{type(given).__name__} is no number, no array and no value of a score "
@@ -268,6 +267,7 @@ class Program:
                           "of 1 to 4; reshape it outside of the function")
         places = []
         for place, extent in zip(index, shape):
+            place = plain(place)
             if isinstance(place, int) and not isinstance(place, bool) and place < 0:
                 place += extent
             place = self.lift(place)
@@ -313,6 +313,14 @@ class Program:
         extents = "?x" * len(seen.shape)
         strides = ", ".join(["?"] * (len(seen.shape) - 1) + ["1" if together else "?"])
         return array, f"memref<{extents}{stored}, strided<[{strides}]>>", element
+
+
+def plain(given: Any) -> Any:
+    """NumPy's scalars, and its arrays without dimensions, as the numbers of Python's that a
+    program has; anything else as it is."""
+    if type(given).__module__ == "numpy" and getattr(given, "shape", None) == ():
+        return given.item()
+    return _arrays.as_plain(given)
 
 
 def _wants_gradient(array: Any) -> bool:

@@ -258,6 +258,7 @@ class Functions(Case):
         """One function of values, and of NumPy's arrays."""
         bias, ids = numbers(2, 40, 2), np.arange(40, dtype=np.int64) // 7
         factor, scale = np.float32(0.5), np.array(0.25, np.float32)
+        last, end = np.int64(-1), np.array(-2)  # which count from the end
 
         def addend(h, i, j):
             d = i - j
@@ -268,6 +269,8 @@ class Functions(Case):
             made += 2 ** (-1.0 * h) + np.floor(d / 2) + np.maximum(np.tanh(d / 9), 0.1)
             made -= np.clip(d, -2, None) + 1 / (1 + np.exp(-0.2 * d))
             made += (d <= -2) * 0.5 + (j >= 7) - (j != 5) * 0.25
+            made += (d / 4 * 10**11) * 1e-11 + (j * 0.1) ** np.int64(2) - sum(divmod(d, 3))
+            made += bias[0, last, 0] * j - bias[0, end, 1] * (d % np.int16(3))
             return made * 0.2 + bias[h, i, 1]
 
         def score(s, b, h, i, j):
@@ -339,6 +342,7 @@ class Functions(Case):
                  s + keep[h]),
                 ("an array is indexed with Ellipsis", lambda s, b, h, i, j:
                  s + keep[..., h]),
+                ("a product of matrices is no part", lambda s, b, h, i, j: s @ j),
                 ("is read with 0 indices", lambda s, b, h, i, j: s * keep),
                 ("an index is f32", lambda s, b, h, i, j: s + keep[b, s]),
                 ("at most 8 arrays", lambda s, b, h, i, j: s + sum(a[h] for a in many)),
