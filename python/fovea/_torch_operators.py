@@ -194,7 +194,7 @@ def _run_backward(dout: Tensor, dlse: Optional[Tensor], q: Tensor, k: Tensor, v:
     varlen, blocks = _features_of(listed, lists, sizes)
     results = _backward_results(q, k, v, sinks, captures, wanted, listed)
     dsinks, of_captures = results[3], results[4:]
-    of_keys = wanted[1] or wanted[2]
+    of_keys = _wants_keys(wanted)
     asked: dict = {name: result for name, result, is_wanted in
              zip(("dq", "dk", "dv"), results, (wanted[0], of_keys, of_keys))
              if is_wanted}
@@ -219,13 +219,17 @@ def _in_types(results, captures, wanted):
                             zip(results[4:], captures or (), wanted[4:]))]
 
 
+def _wants_keys(wanted):
+    """dk and dv come together, and those of captures with them."""
+    return wanted[1] or wanted[2] or any(wanted[4:])
+
+
 def _backward_results(q, k, v, sinks, captures, wanted, listed):
     """Those that are not wanted are empty: an operator's results are tensors."""
     def made(tensor, is_wanted, make):
         return make(tensor) if is_wanted else q.new_empty(0)
 
-    # dk and dv come together.
-    of_keys = wanted[1] or wanted[2]
+    of_keys = _wants_keys(wanted)
     results = [made(tensor, is_wanted, lambda t: empty(t.shape, t)) for
                tensor, is_wanted in ((q, wanted[0]), (k, of_keys), (v, of_keys))]
     if _packs(listed):

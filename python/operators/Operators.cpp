@@ -13,6 +13,7 @@
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 
@@ -140,7 +141,10 @@ void backward(StableIValue *stack) {
     const int64_t none = 0;
     results.push_back(isWanted ? make() : torch::stable::new_empty(q, {&none, 1}));
   };
-  const bool ofKeys = wanted[1] || wanted[2]; // dk and dv come together
+  // dk and dv come together, and those of captures with them.
+  const bool ofKeys =
+      wanted[1] || wanted[2] ||
+      std::find(wanted.begin() + 4, wanted.end(), true) != wanted.end();
   add(wanted[0], [&] { return empty(q); });
   add(ofKeys, [&] { return empty(k); });
   add(ofKeys, [&] { return empty(v); });

@@ -37,6 +37,30 @@ class Operators(Case):
         self.both((q, k, v, bias), exact(q, k, v, bias=bias),
                   score=fovea.Score("bias", [bias]))
 
+    def test_captures_alone(self):
+        """Whichever of the others want a gradient."""
+        given = [numbers(1, 2, 40, 32).detach() for _ in range(3)]
+        bias, sinks = torch.randn(40, 40), torch.randn(2)
+        for names in ("bias", "bias sinks", "bias q", "bias v"):
+            tensors = dict(zip(("q", "k", "v", "bias", "sinks"), (
+                tensor.clone() for tensor in (*given, bias, sinks))))
+            inputs = [tensors[name].requires_grad_() for name in names.split()]
+            q, k, v, bias, sinks = tensors.values()
+            scores = fovea.Score("bias", [bias.expand(1, 2, 40, 40)])
+            wanted = exact(q, k, v, bias=bias)[0]
+            if sinks.requires_grad:  # a key without a value
+                wide = [torch.cat([torch.zeros(1, 2, 1, 32), t.float()], 2) for t in (k, v)]
+                wanted = exact(q, *wide, bias=torch.cat(
+                    [sinks[None, :, None, None].expand(1, 2, 40, 1),
+                     bias.expand(1, 2, 40, 40)], -1))[0]
+            expected = (wanted, *self.gradients([wanted], inputs))
+            for seen in (False, True):
+                with self.subTest(names, seen=seen), (
+                        torch.autograd.profiler.profile() if seen else torch.enable_grad()):
+                    got = ft.attention(q, k, v, score=scores,
+                                       sinks=sinks if sinks.requires_grad else None)
+                    self.close((got, *self.gradients([got], inputs)), expected)
+
     def test_sinks(self):
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
         sinks = numbers(2, dtype=torch.float32)
