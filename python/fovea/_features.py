@@ -313,20 +313,25 @@ class Varlen:
     (heads, total, head_dim), is packed.
 
     Args:
-        q, k: the sequences of queries, and of keys and values.
+        q, k: the sequences of queries, and of keys and values; None: all have the call's
+            length.
         max_q, max_k: the most queries and keys that any sequence has; of a side that
             is not packed by default its tensors' length.
         lse_layout: where rows of lse lie: ``"as-q"``, (heads_q, total) where q is
             packed, or ``"batched"``, (batch, heads_q, max_q).
     """
 
-    q: Sequences = Sequences()
-    k: Sequences = Sequences()
+    # Which torch.compile makes, and takes no default that is one.
+    q: Sequences = None  # type: ignore[assignment]
+    k: Sequences = None  # type: ignore[assignment]
     max_q: Optional[int] = None
     max_k: Optional[int] = None
     lse_layout: str = "as-q"
 
     def __post_init__(self):
+        for side in ("q", "k"):
+            if getattr(self, side) is None:
+                object.__setattr__(self, side, Sequences())
         _normalize(self, "varlen", ("max_q", "max_k"))
 
     @classmethod

@@ -68,7 +68,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     scale = _attention.as_scale(scale)
     program: Any = score
     if callable(score) or callable(mask):
-        program, mask = _scores.resolve(score, mask, q.device)
+        program, mask = _resolve(score, mask, q.device)
     if isinstance(program, str):
         program = Score(program)
     window = _held(q, k, v, mask, window, program, sinks, varlen, blocks)
@@ -108,6 +108,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
                     (scale, mask, splits, 0, True, True))
         raise told from error.__cause__
     return (out, lse) if return_lse else out
+
+
+_resolve = torch.compiler.disable(
+    _scores.resolve, reason="functions of scores are traced by Fovea: fovea.scores.trace() them "
+    "before, and give the Score; or take fovea.torch.flex_attention")
 
 
 def _are_tensors(*given) -> None:

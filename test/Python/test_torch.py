@@ -266,6 +266,33 @@ class Operators(Case):
         for left in (3, 5, 7):
             self.assertTrue(torch.equal(window(q, k, v, left), compiled(q, k, v, left)))
 
+    def test_compile_varlen(self):
+        """Sequences of one side, and most rows that are symbols."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        lengths = torch.tensor([23], dtype=torch.int32)
+        for function in (
+                lambda q, k, v: ft.attention(q, k, v, varlen=fovea.Varlen(
+                    k=fovea.Sequences(lengths))),
+                lambda q, k, v: ft.attention(q, k, v, varlen=fovea.Varlen(
+                    q=fovea.Sequences(lengths), max_q=q.shape[2], max_k=k.shape[2]))):
+            compiled = torch.compile(function, fullgraph=True, backend="aot_eager", dynamic=True)
+            results = function(q, k, v), compiled(q, k, v)
+            self.assertTrue(torch.equal(*results))
+            for one, other in zip(*(self.gradients([r], (q, k, v)) for r in results)):
+                self.assertTrue(torch.equal(one, other))
+
+    def test_compile_functions(self):
+        """Score functions are traced outside of graphs, which says why where there may be one
+        graph alone."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        function = lambda q, k, v: ft.attention(  # noqa: E731
+            q.sin(), k, v, score=lambda s, b, h, i, j: s - 0.25 * abs(i - j)).cos()
+        compiled = torch.compile(function, backend="aot_eager")
+        self.assertTrue(torch.equal(function(q, k, v), compiled(q, k, v)))
+        torch._dynamo.reset()  # what was compiled in parts
+        with self.assertRaisesRegex(Exception, r"fovea.scores.trace\(\) them before"):
+            torch.compile(function, fullgraph=True, backend="aot_eager")(q, k, v)
+
 
 IN_CPP = unittest.skipUnless(_torch_library.kind == "c++", f"operators: {ft.operators()}")
 
