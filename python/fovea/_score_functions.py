@@ -330,7 +330,8 @@ floor, ceil, trunc = map(_rounded, ("math.floor", "math.ceil", "math.trunc"))
 
 def sigmoid(x: Any) -> Value:
     """1 / (1 + exp(-x))."""
-    return _divide(1.0, _add(exp(_negative(_float(x))), 1.0))
+    # Where the exponential overflows, its derivative would be infinite and be multiplied by 0.
+    return _divide(1.0, _add(exp(minimum(_negative(_float(x)), 87.0)), 1.0))
 
 
 def _kind_of(dtype: Any) -> str:

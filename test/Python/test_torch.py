@@ -245,6 +245,19 @@ class Operators(Case):
         self.close((out, *self.gradients([out], (q, k, v, step))),
                    (wanted, *self.gradients([wanted], (q, k, v, step))))
 
+    def test_gradients_of_sigmoid(self):
+        """Also where the exponential in it overflows: of the score, and of a capture."""
+        q, k = torch.zeros(1, 1, 4, 32), torch.zeros(1, 1, 8, 32)
+        q[..., 0], k[..., 0] = 1.0, torch.tensor([0.0, 1.0, -1.0, 88.0, -88.0, -100.0, 3e4, -3e4])
+        v, table = torch.randn(1, 1, 8, 32), torch.tensor([0.5, -200.0, 200.0, -1e30])
+        inputs = [tensor.requires_grad_() for tensor in (q, k, v, table)]
+        out = ft.attention(q, k, v, scale=1.0, score=lambda s, b, h, i, j:
+                           torch.sigmoid(s) + torch.sigmoid(table[i] * (j - 2)))
+        given = (table.double()[:, None] * (torch.arange(8) - 2)).sigmoid()
+        wanted = ((q.double() @ k.double().mT).sigmoid() + given).softmax(-1) @ v.double()
+        self.close((out, *self.gradients([out], inputs)),
+                   (wanted, *self.gradients([wanted], inputs)), 1e-5)
+
     def test_compile(self):
         def function(q, k, v):
             return ft.attention(q.sin(), k, v, mask="causal-top-left",
