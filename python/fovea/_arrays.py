@@ -124,8 +124,19 @@ def _of_interface(array, name, wanted):
     return View(address, shape, strides, kind, None, read_only, array)
 
 
+def strided(tensor, name):
+    """Refuses a tensor of PyTorch's whose elements lie in other than one grid."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} is a nested tensor; give its values(), packed, with varlen=, or "
+                        "to_padded_tensor(), padded, with lengths")
+    if tensor.layout is not sys.modules["torch"].strided:
+        raise TypeError(f"{name} is a tensor of {tensor.layout}, not a strided one; give its "
+                        "to_dense()")
+
+
 def _of_torch(tensor, name, wanted):
     """A tensor of PyTorch's own class, without the capsule of DLPack."""
+    strided(tensor, name)
     if tensor.requires_grad and sys.modules["torch"].is_grad_enabled():
         raise TypeError(f"{name}: Tensor that requires a gradient; fovea.torch.attention "
                         "is for these, detach() or torch.no_grad() for what needs none")

@@ -390,8 +390,8 @@ class _Operation:
                 key.append(None if feature is None else key_of(feature, seen))
             key, kept = tuple(key), library._calls
             call = kept.get(key)
-        except (TypeError, InvalidArgumentError):
-            # An array or a value that is none is named here.
+        except (TypeError, RuntimeError, InvalidArgumentError):
+            # An array or a value that is none, or that has no address, is named here.
             self.call(arrays, features, options)
             raise
         except AttributeError:

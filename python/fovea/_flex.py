@@ -60,6 +60,13 @@ def _is_of(lengths: Sequence[int], query: Tensor, key: Tensor) -> None:
             f"have {tuple(map(int, given))}")
 
 
+def is_block_mask(given: Any) -> None:
+    from torch.nn.attention.flex_attention import BlockMask
+    if not isinstance(given, BlockMask):
+        raise TypeError(f"block_mask is {type(given).__name__}, not a BlockMask; "
+                        "create_block_mask() makes one of a function")
+
+
 def arguments(query: Tensor, key: Tensor, value: Tensor, score_mod: Optional[Callable],
               block_mask: Any) -> Tuple[Optional[Score], Optional[Blocks], Tensor, Tensor]:
     """The score program, the lists and the keys and values of a call."""

@@ -51,6 +51,9 @@ def plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
 
 
 def rows_together(tensor: Tensor) -> Tensor:
+    """With the elements of a row together, as kernels read them, and none that is negated when
+    it is read."""
+    tensor = tensor.resolve_neg()
     return (tensor.contiguous() if tensor.stride(-1) != 1 and tensor.shape[-1] > 1
             else tensor)
 

@@ -82,7 +82,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     if records is False:
         made = _attention.FORWARD.run(
             None, None, None,
-            (rows_together(q), rows_together(k), rows_together(v), None, None, sinks),
+            (rows_together(q), rows_together(k), rows_together(v), None, None,
+             None if sinks is None else sinks.resolve_neg()),
             (window, program, dropout_of(dropout_p, seed), varlen,
              blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
@@ -120,6 +121,7 @@ def _are_tensors(*given) -> None:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} is {type(tensor).__name__}, not a tensor of PyTorch's; "
                             "fovea.attention takes other arrays")
+        _arrays.strided(tensor, name)
 
 
 def _held(q, k, v, mask, window, score, sinks, varlen, blocks) -> Optional[Window]:
@@ -202,6 +204,9 @@ def flex_attention(query: Tensor, key: Tensor, value: Tensor,
         fovea.scores.TraceError: of a function that is no score program.
         fovea.Error, TypeError: as :func:`attention`.
     """
+    _are_tensors(query, key, value)
+    if block_mask is not None:
+        _flex.is_block_mask(block_mask)
     if kernel_options:
         raise _errors.InvalidArgumentError(
             f"kernel_options has {', '.join(kernel_options)}, of PyTorch's kernels; leave "

@@ -99,6 +99,16 @@ class Operators(Case):
         with torch.autocast("cpu", torch.bfloat16):
             self.assertEqual(ft.attention(x, x, x).dtype, torch.bfloat16)
 
+    def test_negated(self):
+        """Elements that are negated when they are read, with gradients and without."""
+        q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
+        sinks = torch.randn(2)
+        wanted = ft.attention(-q, k, v, sinks=-sinks)
+        for context in (torch.enable_grad(), torch.no_grad()):
+            with context:
+                self.assertTrue(torch.equal(wanted, ft.attention(
+                    torch._neg_view(q), k, v, sinks=torch._neg_view(sinks))))
+
     def test_without_gradients(self):
         """Past the operators, with the same bits in the same places."""
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
@@ -434,6 +444,13 @@ class Kernels(Case):
                         ft.attention(*arguments, **options)
         with self.assertRaisesRegex(TypeError, "^k is list, not a tensor of PyTorch's"):
             ft.attention(q, [1], v)
+        for other, words in (
+                (q.detach().to_sparse(), "q is a tensor of torch.sparse_coo, .*to_dense"),
+                (torch.nested.nested_tensor([q[0].detach()]), "q is a nested tensor; .*varlen=")):
+            for function in (ft.attention, fovea.attention, ft.flex_attention):
+                for context in (torch.enable_grad(), torch.no_grad()):
+                    with context, self.assertRaisesRegex(TypeError, words):
+                        function(other, k.detach(), v.detach())
         array = q.detach().numpy()
         for context in (torch.enable_grad(), torch.autocast("cpu")):
             with context, self.assertRaisesRegex(TypeError, "^q is ndarray, not a tensor of"):

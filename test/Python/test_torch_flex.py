@@ -210,6 +210,8 @@ class Flex(Case):
                  {"block_mask": small}),
                 (fovea.InvalidArgumentError, r"\(140, 140\).*\(150, 150\)",
                  {"block_mask": other}),
+                (TypeError, "block_mask is function, not a BlockMask; create_block_mask",
+                 {"block_mask": lambda b, h, i, j: i >= j}),
                 (fovea.InvalidArgumentError, "kernel_options has BLOCK_M",
                  {"kernel_options": {"BLOCK_M": 64}}),
                 (fovea.NotFoundError, "max_scores",
