@@ -12,6 +12,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
+from torch.utils import _pytree as pytree
 
 from . import _attention, _torch_library, _torch_schema
 from ._arrays import view
@@ -351,6 +352,63 @@ def recorded(q, k, v, scale, mask, window, score, score_text, captures, sinks, *
     """:func:`forward`, past the operator."""
     return _Recorded.apply(q, k, v, sinks, (scale, mask, window, score, score_text, *rest),
                            *(captures or ()))
+
+
+class _Transformed(torch.autograd.Function):
+    """:class:`_Recorded` where transforms of torch.func look on, which want no formula of an
+    operator's, but one with its context apart."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(q, k, v, sinks, rest, *captures):
+        return forward(q, k, v, *rest[:5], list(captures) or None, sinks, *rest[5:])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        q, k, v, sinks, rest, *captures = inputs
+        _keep(ctx, (q, k, v, *rest[:5], captures or None, sinks, *rest[5:]), output)
+
+    @staticmethod
+    def backward(ctx, dout, dlse):
+        needs = ctx.needs_input_grad
+        dq, dk, dv, dsinks, *rest = _gradients(
+            ctx, _TransformedGradients.apply, [*needs[:4], *needs[5:]], dout, dlse)
+        return dq, dk, dv, dsinks, None, *rest
+
+
+class _TransformedGradients(torch.autograd.Function):
+    @staticmethod
+    def forward(*inputs):
+        return tuple(backward(*inputs))
+
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        # PyTorch's own rule for any operator does not know lists of results.
+        given, spec = pytree.tree_flatten(inputs)
+        dims = pytree._broadcast_to_and_flatten(in_dims, spec)
+        calls = [[item if dim is None else item.select(dim, number)
+                  for item, dim in zip(given, dims)] for number in range(info.batch_size)]
+        made = [_TransformedGradients.apply(*pytree.tree_unflatten(call, spec)) for call in calls]
+        return tuple(map(torch.stack, zip(*made))), (0,) * len(made[0])
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    backward = staticmethod(_refuse)
+
+
+def transformed(q, k, v, scale, mask, window, score, score_text, captures, sinks, *rest):
+    """:func:`forward`, for transforms of torch.func."""
+    return _Transformed.apply(q, k, v, sinks, (scale, mask, window, score, score_text, *rest),
+                              *(captures or ()))
+
+
+def is_transformed() -> bool:
+    """Whether transforms of torch.func look on, and no compiler, which has its own way."""
+    return (torch._C._functorch.peek_interpreter_stack() is not None
+            and not torch.compiler.is_compiling())
 
 
 def is_unseen() -> bool:

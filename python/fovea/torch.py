@@ -23,8 +23,9 @@ from ._features import (MASKS, Blocks, Score, Varlen, Window, WindowLike, as_num
                         of_class)
 from ._native import whole
 from ._torch_enable import calls, disable, enable
-from ._torch_operators import (as_listed, as_tensor, dropout_of, forward, is_unseen, plain, recorded,
-                               refuse_tangents, rows_together, way_of, window_text)
+from ._torch_operators import (as_listed, as_tensor, dropout_of, forward, is_transformed, is_unseen,
+                               plain, recorded, refuse_tangents, rows_together, transformed,
+                               way_of, window_text)
 
 __all__ = ["attention", "calls", "disable", "enable", "flex_attention", "operators"]
 
@@ -93,7 +94,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     if deterministic is None:
         deterministic = torch.are_deterministic_algorithms_enabled()
     try:
-        out, lse = (recorded if records else forward)(
+        out, lse = (recorded if records else transformed if is_transformed() else forward)(
             q, k, v, _attention.default_scale(q.shape[-1]) if scale is None else scale, mask,
             window_text(window), program.program if program else "",
             (program.text or "") if program else "", captures, sinks, dropout_p, seed,

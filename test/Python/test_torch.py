@@ -195,6 +195,31 @@ class Operators(Case):
         with self.assertRaises(RuntimeError):
             torch.func.jvp(torch.func.grad(lambda q: ft.attention(q, x, x).sum()), (x,), (x,))
 
+    def test_transforms(self):
+        """torch.func's: grad, of several arguments, over and under vmap, jacrev, vjp."""
+        q, k, v = (torch.randn(1, 2, 40, 32) for _ in range(3))
+        bias, sinks = torch.randn(1, 2, 40, 40), torch.randn(2)
+        ours = lambda q, k, v: ft.attention(  # noqa: E731
+            q, k, v, mask="causal-top-left").square().sum()
+        theirs = lambda *given: exact(*given, "causal-top-left")[0].square().sum()  # noqa: E731
+        func = torch.func
+        wanted = func.grad(theirs, (0, 1, 2))(q, k, v)
+        self.close(func.grad(ours, (0, 1, 2))(q, k, v), wanted, 1e-5)
+        self.close(func.vmap(func.grad(ours, (0, 1, 2)))(*(t.expand(2, *t.shape)
+                                                           for t in (q, k, v))),
+                   [gradient.expand(2, *gradient.shape) for gradient in wanted], 1e-5)
+        self.close(func.vjp(ours, q, k, v)[1](torch.ones(())), wanted, 1e-5)
+        rows = [func.jacrev(lambda q: function(q, k, v)[:, :, :3].sum((0, 3)))(q) for function in (
+            ft.attention, lambda *given: exact(*given)[0])]
+        self.close(rows[:1], rows[1:], 1e-5)
+        learnt = lambda bias, sinks: ft.attention(  # noqa: E731
+            q, k, v, score=fovea.Score("bias", [bias]), sinks=sinks).square().sum()
+        inputs = [tensor.clone().requires_grad_() for tensor in (bias, sinks)]
+        self.close(func.grad(learnt, (0, 1))(bias, sinks),
+                   torch.autograd.grad(learnt(*inputs), inputs), 1e-5)
+        with self.assertRaisesRegex(RuntimeError, "gradients of gradients are not there"):
+            func.grad(lambda q: func.grad(ours)(q, k, v).sum())(q)
+
     def test_nothing(self):
         """Gradients of nothing are expanded, with strides of 0 throughout."""
         for batch, heads, rows in ((0, 2, 9), (1, 0, 9), (1, 2, 0)):
