@@ -176,7 +176,7 @@ def time(q: Any, k: Any, v: Any, *, backward: bool = False, mask: str = "none",
         options["score"] = problem["score"]
     arguments = [f"--{name}={value}" for name, value in options.items()]
     for number, given in enumerate(program.captures if program is not None else ()):
-        value = given.value if isinstance(given, Capture) else given
+        value = _arrays.as_plain(given.value if isinstance(given, Capture) else given)
         if isinstance(value, (int, float)):
             number_of = int(value) if isinstance(value, bool) else value
             arguments += ["--set", f"capture{number}={number_of}"]

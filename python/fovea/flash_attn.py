@@ -38,6 +38,8 @@ def _attention(q, k, v, batch, varlen, dropout_p, softmax_scale, causal, window_
         raise _errors.NotFoundError(
             "return_attn_probs is true and dropout_p is not 0: which weights are dropped "
             "is not returned; fovea.dropout_mask tells it for a seed")
+    if not isinstance(window_size, (tuple, list)) or len(window_size) != 2:
+        raise _errors.InvalidArgumentError(f"window_size is {window_size}, not (left, right)")
     left, right = (index(bound, "window_size") for bound in window_size)
     names, captures = [], []
     if softcap > 0:
@@ -181,7 +183,13 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor,
             raise _errors.InvalidArgumentError(
                 "k is given without cache_seqlens, so nothing says where it belongs")
         cache_seqlens = k_cache.shape[1]
-    lengths = torch.as_tensor(cache_seqlens, dtype=torch.int32, device=q.device).expand(batch)
+    lengths = torch.as_tensor(cache_seqlens, device=q.device)
+    if lengths.is_floating_point():  # which int32 would cut off
+        raise TypeError(f"cache_seqlens is {cache_seqlens!r}, not of whole numbers")
+    if lengths.shape not in ((), (1,), (batch,)):
+        raise _errors.InvalidArgumentError(
+            f"cache_seqlens has shape {tuple(lengths.shape)}, not ({batch},), the sequences of q")
+    lengths = lengths.int().expand(batch)
     with torch.no_grad():
         if k is not None:
             places = lengths[:, None] + torch.arange(k.shape[1], device=q.device)

@@ -9,6 +9,7 @@ from unittest import mock
 
 from torch_case import Case, exact, numbers
 
+import numpy as np
 import torch
 from torch.nn.attention import flex_attention as flex
 
@@ -44,6 +45,29 @@ class FlashAttn(Case):
         with self.assertRaisesRegex(fovea.NotFoundError, "block_table"):
             flash_attn.flash_attn_varlen_func(packed, packed, packed, sums, sums, 30, 30,
                                               block_table=sums)
+
+    def test_numbers(self):
+        """Those of NumPy and PyTorch are taken, and none is cut off."""
+        from fovea import flash_attn
+        q, k, v = (torch.randn(1, 40, 2, 32) for _ in range(3))
+        plain = flash_attn.flash_attn_func(q, k, v, window_size=(3, 0))
+        for window in ((np.int64(3), 0), [torch.tensor(3), 0]):
+            self.assertTrue(torch.equal(plain, flash_attn.flash_attn_func(
+                q, k, v, window_size=window)))
+        for kind, words, window in (
+                (TypeError, "window_size is 1.5, not a whole number", (1.5, 0)),
+                (fovea.InvalidArgumentError, r"window_size is \(1,\), not \(left, right\)", (1,))):
+            with self.assertRaisesRegex(kind, words):
+                flash_attn.flash_attn_func(q, k, v, window_size=window)
+        cached = flash_attn.flash_attn_with_kvcache(q[:, :1], k, v, cache_seqlens=7)
+        for lengths in (np.int64(7), [7], torch.tensor(7), torch.tensor([7])):
+            self.assertTrue(torch.equal(cached, flash_attn.flash_attn_with_kvcache(
+                q[:, :1], k, v, cache_seqlens=lengths)))
+        for kind, words, lengths in (
+                (TypeError, "cache_seqlens is 7.5, not of whole numbers", 7.5),
+                (fovea.InvalidArgumentError, r"cache_seqlens has shape \(2,\), not \(1,\)", [7, 8])):
+            with self.assertRaisesRegex(kind, words):
+                flash_attn.flash_attn_with_kvcache(q[:, :1], k, v, cache_seqlens=lengths)
 
 
 class Flex(Case):
