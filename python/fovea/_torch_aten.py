@@ -172,7 +172,7 @@ def _flash_options(q, k, cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, seeds, i
                    scale, window_size_left, window_size_right, seqused_k=None):
     left, right = (None if bound is None or bound < 0 else bound
                    for bound in (window_size_left, window_size_right))
-    if is_causal and right is None:
+    if is_causal:  # whatever is said of keys behind, as in flash-attn
         right = 0
     window = None if left is None and right is None else Window(left, right)
     sides = []

@@ -122,13 +122,14 @@ class Enabled(Case):
             .transpose(1, 2)[0] for a, b, c in ((0, 7, 10), (10, 30, 40))])
         self.close([got], [wanted])
         q, k, v = (numbers(1, n, 2, 32) for n in (30, 40, 40))  # in batches
-        with ft.enable(fallback=False):
-            got = torch.ops.aten._flash_attention_forward(
-                q, k, v, None, None, 30, 40, 0.0, True, False)[0]
         bias = torch.zeros(30, 40).masked_fill(
             torch.ones(30, 40, dtype=torch.bool).triu(11), -math.inf)
         wanted = exact(*(t.transpose(1, 2) for t in (q, k, v)), bias=bias)[0]
-        self.close([got], [wanted.transpose(1, 2)])
+        for bounds in ({}, {"window_size_left": -1, "window_size_right": 5}):
+            with ft.enable(fallback=False):
+                got = torch.ops.aten._flash_attention_forward(
+                    q, k, v, None, None, 30, 40, 0.0, True, False, **bounds)[0]
+            self.close([got], [wanted.transpose(1, 2)])
 
     def test_xformers(self):
         """_efficient_attention_forward, and its gradients."""
