@@ -101,6 +101,10 @@ def _check_kind(name, kind, wanted, known=True):
 
 
 def _of_interface(array, name, wanted):
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and isinstance(array, masked.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask no kernel looks at; give its data, "
+                        "or filled()")
     interface = array.__array_interface__
     kind = str(getattr(array, "dtype", ""))  # ml_dtypes' types have a name alone
     if kind not in _BYTES:

@@ -357,6 +357,7 @@ class Arrays(Case):
                  q.astype(float), {}),
                 (TypeError, "k is float32, not float16", q.astype(np.float32), {}),
                 (TypeError, "big-endian", q.astype(">f2"), {}),
+                (TypeError, "k is a masked array", np.ma.masked_array(q, q > 0), {}),
                 (ValueError, r"k has shape \(1, 2, 40, 32\).*head_dim is 32, others' 64",
                  q[..., :32], {}),
                 (ValueError, r"\(batch, heads_k.*packed sequences take varlen", q[0], {}),
