@@ -401,6 +401,17 @@ class Blocks:
     block_size: tuple = (128, 128)
 
     def __post_init__(self):
+        for lists, _ in _LISTS:
+            names = f"{lists}_num_blocks", f"{lists}_indices"
+            missing = [name for name in names if getattr(self, name) is None]
+            if len(missing) == 1:
+                beside = names[1 - names.index(missing[0])]
+                raise InvalidArgumentError(
+                    f"blocks.{missing[0]} is missing beside blocks.{beside}")
+        if self.kv_num_blocks is None:
+            raise InvalidArgumentError(
+                "blocks.kv_num_blocks is missing; give it, with numbers of 0 where it lists "
+                "nothing, or blocks=None")
         if not isinstance(self.block_size, (tuple, list)) or len(self.block_size) != 2:
             raise InvalidArgumentError(
                 f"blocks.block_size is {self.block_size}, not (queries, keys)")
@@ -429,9 +440,6 @@ class Blocks:
             for field, extra in (("num_blocks", ()), ("indices", ("entries",))):
                 name = f"blocks.{lists}_{field}"
                 given = getattr(self, f"{lists}_{field}")
-                if given is None:
-                    raise InvalidArgumentError(
-                        f"{name} is missing beside blocks.{lists}_num_blocks")
                 seen = view(given, name)
                 expected = shape + seen.shape[3:]
                 if (seen.dtype != "int32" or len(seen.shape) != 3 + len(extra)

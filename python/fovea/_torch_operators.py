@@ -97,10 +97,12 @@ def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
 
 
 def as_tensor(given: Any, name: str) -> Tensor:
-    if not isinstance(given, Tensor):
-        view(given, name)  # which names what is no array at all
-        raise TypeError(f"{name} is {type(given).__name__}, not a tensor of PyTorch's")
-    return given
+    """An array of any library, where it lies."""
+    if isinstance(given, Tensor):
+        return given
+    view(given, name)  # which names what is none
+    return (torch.as_tensor(given) if hasattr(given, "__array_interface__")
+            else torch.from_dlpack(given))
 
 
 def as_listed(varlen: Optional[Varlen],

@@ -19,8 +19,8 @@ except ImportError as error:
     raise ImportError(f"fovea.torch needs PyTorch 2.10 or newer: {error}") from None
 
 from . import _arrays, _attention, _errors, _flex, _torch_library, scores as _scores
-from ._features import (MASKS, Blocks, Score, Varlen, Window, WindowLike, as_number, choice,
-                        of_class)
+from ._features import (MASKS, Blocks, Capture, Score, Varlen, Window, WindowLike, as_number,
+                        choice, of_class)
 from ._native import whole
 from ._torch_enable import calls, disable, enable
 from ._torch_operators import (as_listed, as_tensor, dropout_of, forward, is_transformed, is_unseen,
@@ -72,7 +72,9 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         program, mask = _resolve(score, mask, q.device)
     if isinstance(program, str):
         program = Score(program)
-    window = _held(q, k, v, mask, window, program, sinks, varlen, blocks)
+    window = _held(q, k, v, mask, window, program, varlen, blocks)
+    if sinks is not None:
+        sinks = as_tensor(sinks, "sinks")
     dropout_p, splits = as_number(dropout_p, "dropout_p"), _attention.as_splits(splits)
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
@@ -125,7 +127,7 @@ def _are_tensors(*given) -> None:
         _arrays.strided(tensor, name)
 
 
-def _held(q, k, v, mask, window, score, sinks, varlen, blocks) -> Optional[Window]:
+def _held(q, k, v, mask, window, score, varlen, blocks) -> Optional[Window]:
     """Refuses, in fovea.attention's words, what no argument of an operator's holds, or what
     would be lost on the way there. Returns the window."""
     for name, feature, kind in (("score", score, Score), ("varlen", varlen, Varlen),
@@ -133,8 +135,6 @@ def _held(q, k, v, mask, window, score, sinks, varlen, blocks) -> Optional[Windo
         if feature is not None:
             of_class(name, feature, kind)
     choice("mask", mask, MASKS)
-    if sinks is not None:
-        as_tensor(sinks, "sinks")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.dim() not in (3, 4):
             raise _attention.misshapen(name, tuple(tensor.shape))
@@ -149,6 +149,9 @@ def _held(q, k, v, mask, window, score, sinks, varlen, blocks) -> Optional[Windo
 
 def _capture(given, name, device) -> Tensor:
     """As operators take it: a number is a tensor without dimensions."""
+    if isinstance(given, Capture):
+        raise TypeError(f"{name} is a fovea.Capture, and fovea.torch gives gradients of tensors "
+                        "that require them; give its value")
     if isinstance(given, int):
         return torch.tensor(whole(given, name, -2**31, 2**31), dtype=torch.int32)
     if isinstance(given, float):

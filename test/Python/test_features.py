@@ -104,6 +104,12 @@ class Features(Case):
         self.refused(fovea.InvalidArgumentError, "blocks.block_size is", fovea.attention, q, k, v,
                      library=compiling,
                      blocks=fovea.Blocks(counts, lists, block_size=(128, 2**70)))
+        for words, given in (
+                ("kv_num_blocks is missing; give it", (None, None)),
+                ("kv_num_blocks is missing; give it", (None, None, counts, lists)),
+                ("kv_num_blocks is missing beside blocks.kv_indices", (None, lists)),
+                ("full_kv_indices is missing beside blocks.full_kv", (counts, lists, counts))):
+            self.refused(fovea.InvalidArgumentError, words, fovea.Blocks, *given)
         for size in ((128,), 128, np.array([128, 128])):
             self.refused(fovea.InvalidArgumentError,
                          r"blocks.block_size is .*128.*, not \(queries, keys\)", fovea.Blocks,

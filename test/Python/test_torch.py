@@ -467,6 +467,11 @@ class Kernels(Case):
                 if not isinstance(options.get("sinks"), float):  # nor where an operator is seen
                     with torch.autograd.profiler.profile(), self.assertRaisesRegex(kind, words):
                         ft.attention(*arguments, **options)
+        for score in (fovea.Score("softcap", [fovea.Capture(2.0)]),
+                      fovea.Score("bias", [fovea.Capture(counts)])):
+            for context in (torch.enable_grad(), torch.no_grad()):
+                with context, self.assertRaisesRegex(TypeError, "is a fovea.Capture, and fovea.t"):
+                    ft.attention(q, k, v, score=score)
         with self.assertRaisesRegex(TypeError, "^k is list, not a tensor of PyTorch's"):
             ft.attention(q, [1], v)
         for other, words in (
@@ -515,6 +520,21 @@ class Kernels(Case):
                     with torch.no_grad():
                         for function in (ft.attention, fovea.attention):
                             self.close([function(*inputs, **given)], [plain])
+        # Arrays of NumPy's too, wherever there are tensors but q, k and v.
+        sinks, lengths = torch.randn(2), torch.tensor([23], dtype=torch.int32)
+        features = lambda as_given: {  # noqa: E731
+            "sinks": as_given(sinks), "varlen": fovea.Varlen(k=fovea.Sequences(as_given(lengths))),
+            "blocks": fovea.Blocks(as_given(counts), as_given(lists), None, None,
+                                   as_given(counts), as_given(lists))}
+        plain = ft.attention(q, k, v, **features(lambda tensor: tensor))
+        wanted = self.gradients([plain], (q, k, v))
+        given = features(lambda tensor: tensor.numpy())
+        for seen in (False, True):
+            with torch.autograd.profiler.profile() if seen else torch.enable_grad():
+                got = ft.attention(q, k, v, **given)
+                self.close((got, *self.gradients([got], (q, k, v))), (plain, *wanted), 1e-6)
+            with torch.no_grad():
+                self.close([ft.attention(q, k, v, **given)], [plain])
         for softcap in (np.float32(2), np.float64(2)):
             score = fovea.Score("softcap", [softcap])
             with torch.no_grad():
