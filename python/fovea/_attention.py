@@ -461,8 +461,10 @@ def as_scale(scale):
 
 def as_splits(splits):
     """Shares of the keys as a number of those that there may be."""
+    if type(splits) is int and 0 <= splits <= 1024:  # as fovea.h has it
+        return splits
     number = _native.index(splits, "splits")
-    if not 0 <= number <= 1024:  # as fovea.h has it
+    if not 0 <= number <= 1024:
         raise InvalidArgumentError(
             f"splits is {number}, not in 0 to 1024; give 0, and the library chooses, or 1 for "
             "keys that are not split")

@@ -48,13 +48,14 @@ def plain(tensor: Optional[Tensor], rows: bool = True) -> Optional[Tensor]:
     if tensor is None:
         return None
     tensor = tensor.detach()
-    return rows_together(tensor) if rows and tensor.dim() else tensor
+    return rows_together(tensor) if rows and tensor.dim() else tensor.resolve_neg()
 
 
 def rows_together(tensor: Tensor) -> Tensor:
     """With the elements of a row together, as kernels read them, and none that is negated when
     it is read."""
-    tensor = tensor.resolve_neg()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
     return (tensor.contiguous() if tensor.stride(-1) != 1 and tensor.shape[-1] > 1
             else tensor)
 
@@ -85,7 +86,7 @@ def _score_of(program: str, text: str, captures: Optional[List[Tensor]],
         return None
     given = []
     for capture, gradient in zip(captures or (), gradients):
-        value: Any = capture.detach()
+        value: Any = plain(capture, rows=False)
         if not value.dim():  # a scalar
             value = value.item()
         given.append(value if gradient is None else Capture(value, gradient))

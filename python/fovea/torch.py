@@ -72,10 +72,12 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
         program, mask = _resolve(score, mask, q.device)
     if isinstance(program, str):
         program = Score(program)
-    window = _held(q, k, v, mask, window, program, varlen, blocks)
+    window = _held(q, k, v, window, program, varlen, blocks)
     if sinks is not None:
         sinks = as_tensor(sinks, "sinks")
-    dropout_p, splits = as_number(dropout_p, "dropout_p"), _attention.as_splits(splits)
+    if type(dropout_p) is not float:
+        dropout_p = as_number(dropout_p, "dropout_p")
+    splits = _attention.as_splits(splits)
     # Drawn here, so that the operators give the same for the same arguments.
     seed = (torch.randint(2**62, (1,), dtype=torch.int64, device=q.device)
             if dropout_p else None)
@@ -90,6 +92,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
             (window, program, dropout_of(dropout_p, seed), varlen,
              blocks), (scale, mask, splits, 0, return_lse, True))
         return tuple(made) if return_lse else made[0]
+    choice("mask", mask, MASKS)  # which an operator would take bytes for
     captures = None if program is None or not program.captures else [
         _capture(given, f"score.captures[{number}]", q.device)
         for number, given in enumerate(program.captures)]
@@ -124,17 +127,17 @@ def _are_tensors(*given) -> None:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} is {type(tensor).__name__}, not a tensor of PyTorch's; "
                             "fovea.attention takes other arrays")
-        _arrays.strided(tensor, name)
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            _arrays.strided(tensor, name)  # which says why not
 
 
-def _held(q, k, v, mask, window, score, varlen, blocks) -> Optional[Window]:
+def _held(q, k, v, window, score, varlen, blocks) -> Optional[Window]:
     """Refuses, in fovea.attention's words, what no argument of an operator's holds, or what
     would be lost on the way there. Returns the window."""
     for name, feature, kind in (("score", score, Score), ("varlen", varlen, Varlen),
                                 ("blocks", blocks, Blocks)):
         if feature is not None:
             of_class(name, feature, kind)
-    choice("mask", mask, MASKS)
     for name, tensor in (("q", q), ("k", k), ("v", v)):
         if tensor.dim() not in (3, 4):
             raise _attention.misshapen(name, tuple(tensor.shape))
