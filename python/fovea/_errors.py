@@ -6,12 +6,18 @@ class Error(RuntimeError):
 
     Attributes:
         status: the status's name, ``"FOVEA_STATUS_NOT_FOUND"``.
+        cause: why it is refused, where a program can do something about it: of
+            ``FOVEA_CAUSE_CAPTURED`` ``"captured"``, and so on; else ``""``.
         is_of_determinism: the call, or a kernel of it, is refused as it is since
             ``deterministic`` holds; it may be served without.
     """
 
     status = ""
-    is_of_determinism = False
+    cause = ""
+
+    @property
+    def is_of_determinism(self) -> bool:
+        return self.cause == "deterministic"
 
 
 class InvalidArgumentError(Error, ValueError):

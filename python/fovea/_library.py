@@ -268,7 +268,8 @@ def explained(call) -> Explanation:
     if failures:
         raise failures[0]
     return Explanation(tuple(steps), message,
-                       _native.error(status, message) if status else None)
+                       _native.error(status, message, _native.lib.fovea_last_cause())
+                       if status else None)
 
 
 _default: Optional[Library] = None

@@ -13,6 +13,9 @@ COMMANDS = pathlib.Path(__file__).parent / "bin"
 
 _STATUS = {number: name for name, number in vars(_abi).items()
            if name.startswith("FOVEA_STATUS_")}
+_CAUSE = {number: name.removeprefix("FOVEA_CAUSE_").lower()
+          for name, number in vars(_abi).items()
+          if name.startswith("FOVEA_CAUSE_") and name != "FOVEA_CAUSE_NONE"}
 _COMPILER_STATUS = {number: name for name, number in vars(_abi).items()
                     if name.startswith("FOVEA_COMPILER_STATUS_")}
 # A status that the header has and the table of classes lacks would be told as none.
@@ -48,15 +51,15 @@ def _open(variable, name, functions):
 lib = _open("FOVEA_LIBRARY", "libfovea.so.0", _abi.FOVEA_FUNCTIONS)
 
 
-def error(status, message, is_of_determinism=False):
+def error(status, message, cause=_abi.FOVEA_CAUSE_NONE):
     """The exception for a status, with a message that is the library's or ours."""
-    return error_named(_STATUS.get(status, f"status {status}"), message, is_of_determinism)
+    return error_named(_STATUS.get(status, f"status {status}"), message, cause)
 
 
-def error_named(name, message, is_of_determinism=False):
+def error_named(name, message, cause=_abi.FOVEA_CAUSE_NONE):
     """The exception for the name of a status."""
     made = _errors.BY_STATUS.get(name, _errors.InternalError)(_wheels.with_remedy(message))
-    made.is_of_determinism = is_of_determinism
+    made.cause = _CAUSE.get(cause, "")
     return made
 
 
@@ -71,7 +74,7 @@ def check(status):
         # Of the calling thread, which has made no other call since.
         raise error(status, text(lib.fovea_last_message()) or
                     text(lib.fovea_status_name(status)),
-                    lib.fovea_last_cause() == _abi.FOVEA_CAUSE_DETERMINISTIC)
+                    lib.fovea_last_cause())
 
 
 def new(structure, **fields):

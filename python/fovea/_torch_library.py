@@ -100,9 +100,8 @@ if _library is not None:
 
 def told(error: RuntimeError) -> BaseException:
     """What an operator in C++ refused, as the package's exceptions have it."""
-    found = re.match(r"(FOVEA_STATUS_\w+|TypeError)(\(deterministic\))?: (.*)", str(error),
-                     re.S)
+    found = re.match(r"(FOVEA_STATUS_\w+|TypeError)(?:\((\d+)\))?: (.*)", str(error), re.S)
     if isinstance(error, _errors.Error) or found is None:
         return error
     return (TypeError(found[3]) if found[1] == "TypeError"
-            else _native.error_named(found[1], found[3], bool(found[2])))
+            else _native.error_named(found[1], found[3], int(found[2] or 0)))

@@ -289,7 +289,7 @@ def _gradients(ctx, run, wanted, dout, dlse):
             told = type(told)(f"{told}; deterministic is 1 since the call of the forward pass "
                               "had deterministic=True, or had none while "
                               "torch.use_deterministic_algorithms(True) held")
-            told.is_of_determinism = True
+            told.cause = "deterministic"
         raise told from error.__cause__
     return [gradient if is_wanted else None for gradient, is_wanted in zip(found, wanted)]
 

@@ -193,9 +193,8 @@ template <typename Of, void (*run)(StableIValue *)>
     run(stack);
     return nullptr;
   } catch (const Error &error) {
-    message = std::string(fovea_status_name(error.status())) +
-              (error.cause() == FOVEA_CAUSE_DETERMINISTIC ? "(deterministic)" : "") +
-              ": " + error.what();
+    message = std::string(fovea_status_name(error.status())) + "(" +
+              std::to_string(error.cause()) + "): " + error.what();
   } catch (const TypeError &error) {
     message = std::string("TypeError: ") + error.what();
   } catch (const std::exception &error) {

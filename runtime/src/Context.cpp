@@ -255,7 +255,9 @@ Result Context::compileFor(const Device &device, const Problem &problem,
       failure);
   if (!result.ok())
     result.message = "it could not be compiled on demand: " + result.message;
-  return result;
+  return because(FOVEA_CAUSE_NOT_COMPILED, std::move(result),
+                 !result.ok() && (failure == Failure::Passing ||
+                                  failure == Failure::NoCompiler));
 }
 
 void Context::doWithout(const Device &device, const Problem &problem,

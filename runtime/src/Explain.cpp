@@ -453,11 +453,13 @@ Result whyNone(const DeviceView &view, const Query &query) {
     for (const Step &step : steps)
       text += "\n  " + step.name + ": " + step.reason;
   }
-  return ofDeterminism({isAny(Refusal::NotLoaded)
-                            ? FOVEA_STATUS_INVALID_ARGUMENT
-                            : FOVEA_STATUS_NOT_FOUND,
-                        std::move(text)},
-                       isAny(Refusal::NotDeterministic));
+  const bool isOfCapture = isAny(Refusal::NotLoaded);
+  return because(FOVEA_CAUSE_CAPTURED,
+                 ofDeterminism({isOfCapture ? FOVEA_STATUS_INVALID_ARGUMENT
+                                            : FOVEA_STATUS_NOT_FOUND,
+                                std::move(text)},
+                               isAny(Refusal::NotDeterministic)),
+                 isOfCapture);
 }
 
 std::vector<Step> explain(const DeviceView &view, const Query &query) {

@@ -95,7 +95,7 @@ Result notServed(const DeviceView &view, const Query &query,
   Result result = whyNone(view, query);
   if (!compiled.ok() && !compiled.message.empty())
     result.message += "; " + compiled.message;
-  return result;
+  return because(compiled.cause, std::move(result));
 }
 
 } // namespace
@@ -311,12 +311,14 @@ Result Context::chooseCompiling(const Hip &library, Device &device,
     // null stream: both would end the capture, or never end.
     if (status != kHipStreamCaptureStatusNone) {
       if (!plan)
-        chosen.compiled = Result(
-            FOVEA_STATUS_NOT_FOUND,
-            std::string("the stream is being captured, and so none is compiled "
-                        "on demand; call fovea_") +
-                toString(problem.key.op) +
-                "_prepare with the same parameters before the capture begins");
+        chosen.compiled =
+            because(FOVEA_CAUSE_CAPTURED,
+                    {FOVEA_STATUS_NOT_FOUND,
+                     std::string("the stream is being captured, and so none is "
+                                 "compiled on demand; call fovea_") +
+                         toString(problem.key.op) +
+                         "_prepare with the same parameters before the capture "
+                         "begins"});
       query.onlyLoaded = true;
       chooseNow();
       return Result();

@@ -148,7 +148,7 @@ Result OnDemand::findScore(KernelOrder order, const Log &log,
     }
   }
   if (Result result = openCompiler(log); !result.ok())
-    return result;
+    return because(FOVEA_CAUSE_NOT_COMPILED, std::move(result));
   bool refused = false;
   ScoreRecord score;
   found.result = compiler.findScore(order, found.digits, score, refused);

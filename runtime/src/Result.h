@@ -58,10 +58,16 @@ inline Result invalid(std::string message) {
   return Result(FOVEA_STATUS_INVALID_ARGUMENT, std::move(message));
 }
 
+/// A failure that has a cause, if `isCause`; of two the one that goes before.
+inline Result because(int cause, Result result, bool isCause = true) {
+  if (isCause &&
+      (result.cause == FOVEA_CAUSE_NONE || cause == FOVEA_CAUSE_CAPTURED))
+    result.cause = cause;
+  return result;
+}
 /// A failure that `deterministic` being 0 may spare, if `isCause`.
 inline Result ofDeterminism(Result result, bool isCause = true) {
-  result.cause = isCause ? FOVEA_CAUSE_DETERMINISTIC : FOVEA_CAUSE_NONE;
-  return result;
+  return because(FOVEA_CAUSE_DETERMINISTIC, std::move(result), isCause);
 }
 
 } // namespace fovea::rt

@@ -84,7 +84,15 @@ FOVEA_API int32_t fovea_last_hip_error(void);
 enum {
   FOVEA_CAUSE_NONE = 0, /**< nothing that has a number here */
   /** `deterministic` is 1; with 0 the call may be served. */
-  FOVEA_CAUSE_DETERMINISTIC = 1
+  FOVEA_CAUSE_DETERMINISTIC = 1,
+  /** The stream is being captured, and what serves the call is not loaded, or
+      not compiled; fovea_forward_prepare() and its likes do both beforehand.
+      Goes before other causes. */
+  FOVEA_CAUSE_CAPTURED = 2,
+  /** No kernel is there, and compiling one failed in a way that may pass: no
+      library, no room in the temporary folder. The same call may be served
+      later. Goes behind other causes. */
+  FOVEA_CAUSE_NOT_COMPILED = 3
 };
 
 /**
@@ -709,9 +717,10 @@ typedef struct fovea_forward_plan {
  * \param device  number of the device; -1: the calling thread's current one.
  * \param plan  NULL, or receives the choice.
  * \return INVALID_ARGUMENT: a value breaks a rule above, or `stream` is being
- *   captured and no kernel that fits is loaded; NOT_FOUND: no kernel fits;
- *   NO_DEVICE, INCOMPATIBLE, HIP_ERROR as fovea_device_info(); HIP_ERROR also
- *   when HIP does not tell whether the stream is captured.
+ *   captured and no kernel that fits is loaded (FOVEA_CAUSE_CAPTURED);
+ *   NOT_FOUND: no kernel fits; NO_DEVICE, INCOMPATIBLE, HIP_ERROR as
+ * fovea_device_info(); HIP_ERROR also when HIP does not tell whether the stream
+ * is captured.
  */
 FOVEA_API fovea_status_t fovea_forward_select(
     fovea_context_t *context, const fovea_forward_params_t *params,
@@ -786,8 +795,8 @@ FOVEA_API fovea_status_t fovea_forward_explain(
  * \param params  not kept after the return.
  * \param stream  hipStream_t of the current device; NULL: the default stream.
  *   Into one that is being captured only kernels are launched that have been
- *   launched or prepared on the device before; INVALID_ARGUMENT where none of
- *   these fits.
+ *   launched or prepared on the device before; INVALID_ARGUMENT, of
+ *   FOVEA_CAUSE_CAPTURED, where none of these fits.
  * \return as fovea_forward_select(); INVALID_ARGUMENT also when what is written
  *   shares memory with another tensor; NOT_FOUND also when only kernels that
  *   split the keys are left and the workspace is too small; CORRUPT or IO when

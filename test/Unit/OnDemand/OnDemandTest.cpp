@@ -168,11 +168,39 @@ TEST_F(OnDemandTest, NothingIsCompiledDuringACapture) {
   p.k.data = p.v.data = reinterpret_cast<void *>(0x20000000);
   p.out.data = reinterpret_cast<void *>(0x30000000);
   EXPECT_EQ(fovea_forward(c.get(), &p, stream), FOVEA_STATUS_NOT_FOUND);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_CAPTURED);
   EXPECT_NE(std::string(fovea_last_message()).find("fovea_forward_prepare"),
             std::string::npos)
       << fovea_last_message();
   EXPECT_EQ(end(stream, &graph), 0);
   EXPECT_TRUE(compiled().empty());
+}
+
+// Programs can tell what may pass from what cannot be made.
+TEST_F(OnDemandTest, FailureThatMayPassIsTold) {
+  const fovea_forward_params_t p = forward(16);
+  const ContextPtr c = context();
+  auto expect = [&](fovea_status_t status, int32_t cause) {
+    EXPECT_EQ(fovea_forward_select(c.get(), &p, 0, nullptr), status);
+    EXPECT_EQ(fovea_last_cause(), cause) << fovea_last_message();
+  };
+  set("FOVEA_TEST_FAIL", "");
+  expect(FOVEA_STATUS_NOT_FOUND, FOVEA_CAUSE_NOT_COMPILED);
+  ::unsetenv("FOVEA_TEST_FAIL");
+  expect(FOVEA_STATUS_OK, FOVEA_CAUSE_NONE);
+  set("FOVEA_TEST_REFUSE", "");
+  const ContextPtr fresh = context();
+  fovea_forward_params_t other = forward(24);
+  EXPECT_EQ(fovea_forward_select(fresh.get(), &other, 0, nullptr),
+            FOVEA_STATUS_NOT_FOUND);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NONE) << fovea_last_message();
+  set("FOVEA_COMPILER_LIBRARY", "/there-is/none.so");
+  const ContextPtr without = context();
+  other = forward(32);
+  EXPECT_EQ(fovea_forward_select(without.get(), &other, 0, nullptr),
+            FOVEA_STATUS_NOT_FOUND);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NOT_COMPILED)
+      << fovea_last_message();
 }
 
 //===----------------------------------------------------------------------===//

@@ -108,6 +108,7 @@ TEST_F(PrepareTest, LaunchesIntoACapture) {
   expectStatus(launch(context.get(), stream), FOVEA_STATUS_INVALID_ARGUMENT,
                {"the stream is being captured", "kernel 1", "is not loaded",
                 "call fovea_forward_prepare"});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_CAPTURED);
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
   EXPECT_TRUE(fake.launches.empty());
   // Meanwhile modules may be loaded, in the relaxed mode.
@@ -145,9 +146,11 @@ TEST_F(PrepareTest, PlansForACapture) {
   p.stream = stream;
   const char *const why = "the stream is being captured, and it is not loaded "
                           "on the device; call fovea_forward_prepare";
-  for (auto plan : {fovea_forward_select, fovea_forward_prepare})
+  for (auto plan : {fovea_forward_select, fovea_forward_prepare}) {
     expectStatus(plan(context.get(), &p, 0, nullptr),
                  FOVEA_STATUS_INVALID_ARGUMENT, {"kernel 1", "kernel 2", why});
+    EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_CAPTURED);
+  }
   EXPECT_EQ(fake.calls["hipModuleLoadData"], 0);
   // What is not captured, or said to be, has the better one.
   for (void *given : {at(0x88), static_cast<void *>(nullptr)}) {
@@ -181,6 +184,7 @@ TEST_F(PrepareTest, PlansForACapture) {
   p.kernel = better;
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
                FOVEA_STATUS_INVALID_ARGUMENT, {why});
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_CAPTURED);
   p.kernel = 0;
   fail("hipStreamIsCapturing", 1, 906);
   expectStatus(fovea_forward_select(context.get(), &p, 0, nullptr),
