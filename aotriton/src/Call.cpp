@@ -213,23 +213,16 @@ Status choose(const BackwardCall &call, fovea_context_t *context,
   fovea_status_t status =
       fovea_backward_select(context, &params, device, &choice.plan);
   if (status != FOVEA_STATUS_OK) {
-    const bool isNone = status == FOVEA_STATUS_NOT_FOUND,
-               isInvalid = status == FOVEA_STATUS_INVALID_ARGUMENT;
-    bool others = isNone || fovea_last_cause() == FOVEA_CAUSE_DETERMINISTIC;
-    Status first = failed(status);
-    if (deterministic)
-      return first;
+    const int32_t cause = fovea_last_cause();
     // Captures take what is loaded, and nothing is compiled meanwhile.
-    if (stream.native() && (isInvalid || (isNone && compilesOnDemand()))) {
-      bool captured = false;
-      if (Status bad = isCaptured(context, stream.native(), captured))
-        return bad;
-      others |= captured;
-      if (captured)
-        passedOver = first;
-    }
-    if (!others)
+    const bool isOfCapture = cause == FOVEA_CAUSE_CAPTURED;
+    const bool others = status == FOVEA_STATUS_NOT_FOUND || isOfCapture ||
+                        cause == FOVEA_CAUSE_DETERMINISTIC;
+    Status first = failed(status);
+    if (deterministic || !others)
       return first;
+    if (isOfCapture)
+      passedOver = first;
     params.deterministic = 0;
     status = fovea_backward_select(context, &params, device, &choice.plan);
     if (status != FOVEA_STATUS_OK)

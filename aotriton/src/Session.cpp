@@ -146,6 +146,8 @@ hipError_t codeOf(fovea_status_t status) {
   if (status == FOVEA_STATUS_HIP_ERROR)
     if (const int32_t error = fovea_last_hip_error())
       return hipError_t(error);
+  if (fovea_last_cause() == FOVEA_CAUSE_CAPTURED)
+    return hipErrorStreamCaptureUnsupported;
   for (const StatusRow &row : kStatusRows)
     if (row.status == status)
       return row.code;
@@ -160,6 +162,12 @@ struct Opened {
 };
 
 const Opened &opened();
+
+/// Whether kernels of packages are none for libfovea.
+bool compilesAlways() {
+  const char *value = std::getenv("FOVEA_COMPILE");
+  return value && std::strcmp(value, "always") == 0;
+}
 
 /// Tensors and streams of one HIP library are nothing to another.
 Status checkHip(fovea_context_t *context, const void *function) {
@@ -293,20 +301,66 @@ Params smallest(int32_t dtype, int64_t dim) {
 }
 
 fovea_status_t selectForward(fovea_context_t *context, int32_t device,
-                             int32_t dtype, int64_t dim) {
-  const auto forward = smallest<fovea_forward_params_t>(dtype, dim);
+                             int32_t dtype, int64_t dim, uint32_t kernel) {
+  auto forward = smallest<fovea_forward_params_t>(dtype, dim);
+  forward.kernel = kernel;
   return fovea_forward_select(context, &forward, device, nullptr);
 }
 
 fovea_status_t selectBackward(fovea_context_t *context, int32_t device,
-                              int32_t dtype, int64_t dim, bool deterministic) {
+                              int32_t dtype, int64_t dim, bool deterministic,
+                              uint32_t kernel) {
   auto backward = smallest<fovea_backward_params_t>(dtype, dim);
   backward.deterministic = deterministic;
+  backward.kernel = kernel;
   for (fovea_mutable_tensor_t *wanted :
        {&backward.dq, &backward.dk, &backward.dv})
     wanted->stride_seq = dim;
   return fovea_backward_select(context, &backward, device, nullptr);
 }
+
+/// The passes of clients, of which the last is what they bring a workspace for.
+enum Pass : unsigned { Forward, Backward, OwnBackward };
+
+/// \param kernel  0: any, which may be compiled
+fovea_status_t selectPass(fovea_context_t *context, int32_t device,
+                          int32_t dtype, int64_t dim, unsigned pass,
+                          uint32_t kernel = 0) {
+  return pass == Forward
+             ? selectForward(context, device, dtype, dim, kernel)
+             : selectBackward(context, device, dtype, dim,
+                              pass == OwnBackward && !mayAllocate(), kernel);
+}
+
+/// What kernels are for, as libfovea describes it:
+/// "forward;dtype=bf16;head_dim=128".
+class ProblemText {
+public:
+  explicit ProblemText(const char *problem) : text(problem) {}
+  std::string_view op() const { return text.substr(0, text.find(';')); }
+  /// FOVEA_DTYPE_..., or 0.
+  int32_t dtype() const {
+    const std::string_view name = value(";dtype=");
+    return name == "fp16"   ? FOVEA_DTYPE_F16
+           : name == "bf16" ? FOVEA_DTYPE_BF16
+           : name == "fp32" ? FOVEA_DTYPE_F32
+                            : 0;
+  }
+  /// 0: it has none.
+  int64_t number(std::string_view key) const {
+    return std::atoll(std::string(value(key)).c_str());
+  }
+
+private:
+  std::string_view value(std::string_view key) const {
+    const size_t at = text.find(key);
+    if (at == text.npos)
+      return {};
+    const std::string_view rest = text.substr(at + key.size());
+    return rest.substr(0, rest.find(';'));
+  }
+  std::string_view text;
+};
 
 /// What the open packages have for a device.
 struct Found {
@@ -315,33 +369,71 @@ struct Found {
   /// Of one problem, the backward pass by the deterministic algorithm, where
   /// there is only what clients bring as a workspace, which the other lacks.
   bool both = false;
-  fovea_status_t status = FOVEA_STATUS_OK; ///< a failure to find that out
+  Status failure;       ///< to find that out
+  bool mayPass = false; ///< it is one to compile, which another time succeeds
 
   /// Looks at a problem; false when there is no need to look further.
   bool look(fovea_context_t *context, int32_t device, int32_t dtype,
             int64_t dim) {
     bool has[] = {false, false, false};
-    for (int i : {0, 1, 2}) {
-      if (i == 2 && !(has[0] && has[1]))
+    for (unsigned pass : {Forward, Backward, OwnBackward}) {
+      if (pass == OwnBackward && !(has[Forward] && has[Backward]))
         break;
-      status = i == 0 ? selectForward(context, device, dtype, dim)
-                      : selectBackward(context, device, dtype, dim,
-                                       i == 2 && !mayAllocate());
-      has[i] = status == FOVEA_STATUS_OK;
-      if (status == FOVEA_STATUS_NOT_FOUND)
-        status = FOVEA_STATUS_OK;
-      if (status != FOVEA_STATUS_OK)
-        return false;
+      const fovea_status_t status =
+          selectPass(context, device, dtype, dim, pass);
+      has[pass] = status == FOVEA_STATUS_OK;
+      const int32_t cause = fovea_last_cause();
+      mayPass = cause == FOVEA_CAUSE_NOT_COMPILED ||
+                (cause == FOVEA_CAUSE_DETERMINISTIC && compilesOnDemand());
+      if (status == FOVEA_STATUS_OK ||
+          (status == FOVEA_STATUS_NOT_FOUND && !mayPass))
+        continue;
+      failure = shim::failure(status);
+      break;
     }
-    forward |= has[0];
-    backward |= has[1];
-    both |= has[2];
-    return !both;
+    forward |= has[Forward];
+    backward |= has[Backward];
+    both |= has[OwnBackward];
+    return !both && !failure;
+  }
+
+  /// Looks at what is there, kernel by kernel: nothing is compiled.
+  void lookAtPackages(fovea_context_t *context, int32_t device) {
+    std::map<std::pair<int32_t, int64_t>, unsigned> passes;
+    const auto count = uint32_t(fovea_kernel_count(context));
+    for (uint32_t id = 1; id <= count; ++id) {
+      fovea_kernel_info_t info = {};
+      info.struct_size = sizeof(info);
+      if (fovea_kernel_info(context, id, &info) != FOVEA_STATUS_OK)
+        continue;
+      const ProblemText problem(info.problem);
+      const bool isForward = problem.op() == "forward";
+      if (!problem.dtype() || (!isForward && problem.op() != "backward"))
+        continue;
+      // One for smaller dimensions, too, serves those of its values.
+      for (int64_t dim :
+           {problem.number(";head_dim="), problem.number(";head_dim_v=")})
+        for (unsigned pass = isForward ? Forward : Backward;
+             dim != 0 && pass <= (isForward ? Forward : OwnBackward); ++pass)
+          if (selectPass(context, device, problem.dtype(), dim, pass, id) ==
+              FOVEA_STATUS_OK)
+            passes[{problem.dtype(), dim}] |= 1u << pass;
+    }
+    for (const auto &[problem, bits] : passes) {
+      forward |= bits >> Forward & 1;
+      backward |= bits >> Backward & 1;
+      both |= (bits >> Forward & 1) && (bits >> OwnBackward & 1);
+    }
   }
 };
 
 Found findKernels(fovea_context_t *context, int32_t device) {
   Found found;
+  // Who has packages need not wait for a compiler, nor have one that works.
+  if (compilesOnDemand() && !compilesAlways())
+    found.lookAtPackages(context, device);
+  if (found.both || (found.forward && opened().forwardOnly))
+    return found;
   for (int64_t dim = 16; dim <= 512; dim += 8)
     for (int32_t dtype : {FOVEA_DTYPE_F16, FOVEA_DTYPE_BF16, FOVEA_DTYPE_F32})
       // Of one query and one key: kernels of all masks serve it.
@@ -354,30 +446,37 @@ Found findKernels(fovea_context_t *context, int32_t device) {
 struct Answers {
   Status any;    ///< is there a kernel at all?
   Status serves; ///< both passes, or as FOVEA_AOTRITON_PASSES says?
+  bool mayPass = false; ///< they may be others when asked again
 };
 
 Answers lookForKernels(fovea_context_t *context, int32_t device) {
   const Found found = findKernels(context, device);
   fovea_device_info_t info = {};
   info.struct_size = sizeof(info);
-  fovea_status_t status = found.status;
-  if (status == FOVEA_STATUS_OK)
-    status = fovea_device_info(context, device, &info);
-  if (status != FOVEA_STATUS_OK) {
-    const Status bad = failure(status);
-    return {bad, bad};
-  }
+  Status bad = found.mayPass ? Status() : found.failure;
+  if (!bad)
+    if (const fovea_status_t status = fovea_device_info(context, device, &info);
+        status != FOVEA_STATUS_OK)
+      bad = failure(status);
+  if (bad)
+    return {bad, bad, /*mayPass=*/true};
   const std::string where =
       "device " + std::to_string(device) + ", " + info.arch;
   auto none = [](std::string message) {
     return refuse(hipErrorNoBinaryForGpu, std::move(message));
   };
+  if (found.failure) {
+    const Status no = none(found.failure.message);
+    return {found.forward || found.backward ? Status() : no,
+            found.forward && opened().forwardOnly ? Status() : no,
+            /*mayPass=*/true};
+  }
   if (!found.forward && !found.backward) {
     const Status no =
         none("none of the " + std::to_string(fovea_kernel_count(context)) +
              " kernels of the open packages runs on " + where +
              "; compile a package for it and name it in FOVEA_KERNELS");
-    return {no, no};
+    return {no, no, /*mayPass=*/false};
   }
   Answers answers;
   if (!found.forward)
@@ -403,8 +502,8 @@ Answers answersOf(fovea_context_t *context, int32_t device) {
   if (const auto at = all.find(device); at != all.end())
     return at->second;
   const Answers answers = lookForKernels(context, device);
-  // What HIP could not answer now it may answer later.
-  if (!answers.any.broken)
+  // What HIP could not answer, or a compiler not make, it may later.
+  if (!answers.mayPass)
     all.emplace(device, answers);
   return answers;
 }

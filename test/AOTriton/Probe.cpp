@@ -2,13 +2,14 @@
 //
 // FoveaAotritonProbe WHAT: prints status and message of a call, and whether its
 // result is right, for tests of what the process's environment changes. WHAT is
-// check, forward, dropout, fault (a forward pass after one that left its
-// memory), backward, deterministic, accumulate (a backward pass that brings a
-// DQ_ACC twice as large as a client's), or allocations, allocations-dims and
-// allocations-own (how often calls that have been made before ask for memory;
-// on a HIP library that asks for none; with a head dimension of V's own, and
-// without a workspace), or exit (calls that threads make while the process
-// ends).
+// check, check-again (the same, then without FOVEA_TEST_FAIL), forward,
+// dropout, fault (a forward pass after one that left its memory), backward,
+// deterministic, accumulate (a backward pass that brings a DQ_ACC twice as
+// large as a client's), or allocations, allocations-dims, allocations-own and
+// allocations-kinds (how often calls that have been made before ask for memory;
+// on a HIP library that asks for none; with a head dimension of V's own,
+// without a workspace, and of three kinds in turn), or exit (calls that threads
+// make while the process ends).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +19,13 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <dlfcn.h>
 #include <exception>
+#include <memory>
 #include <new>
 #include <unistd.h>
+#include <vector>
 
 using namespace client;
 
@@ -79,6 +83,36 @@ void countAllocations(int64_t dimV, bool bringsWorkspace) {
               failures);
 }
 
+/// Of layers in turn, as where queries see their own sequence and another one.
+void countAllocationsOfKinds() {
+  std::vector<std::unique_ptr<Problem>> problems;
+  std::vector<v3::attn_fwd_params> forward;
+  std::vector<v3::attn_bwd_params> backward;
+  std::deque<Lazy> unused;
+  std::deque<Floats> deltas;
+  for (int64_t keys = 64; keys != 67; ++keys) {
+    Shape shape;
+    shape.seqlenK = keys;
+    problems.push_back(std::make_unique<Problem>(shape));
+    forward.push_back(forwardParams(*problems.back()));
+    backward.push_back(backwardParams(*problems.back(), unused.emplace_back()));
+    backward.back().D = {};
+    backward.back().D.eager = deltas.emplace_back(2, 70).view();
+  }
+  long before = 0;
+  int failures = 0;
+  for (int round = 0; round != 6; ++round) {
+    if (round == 3)
+      before = allocations;
+    for (size_t i = 0; i != problems.size(); ++i) {
+      failures += attnFwd(forward[i]) != hipSuccess;
+      failures += attnBwd(backward[i]) != hipSuccess;
+    }
+  }
+  std::printf("18 calls: %ld allocations; %d failures\n", allocations - before,
+              failures);
+}
+
 /// One call that is served and one that is refused, over and over.
 void callAndLeave() {
   const fovea::test::LeavingProcess process([](int wrong, bool areEnough) {
@@ -102,12 +136,18 @@ void probe(const std::string &what) {
     return callAndLeave();
   if (what == "allocations")
     return countAllocations(0, true);
+  if (what == "allocations-kinds")
+    return countAllocationsOfKinds();
   if (what == "allocations-dims")
     return countAllocations(32, true);
   if (what == "allocations-own")
     return countAllocations(0, false);
-  if (what == "check") {
+  if (what == "check" || what == "check-again") {
     report("check", aotriton::v2::flash::check_gpu(nullptr), "");
+    if (what == "check-again") {
+      (void)::unsetenv("FOVEA_TEST_FAIL");
+      report("again", aotriton::v2::flash::check_gpu(nullptr), "");
+    }
     return;
   }
   Problem problem({});

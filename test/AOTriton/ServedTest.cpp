@@ -211,7 +211,7 @@ TEST(CapturedFirst, DecidesForItselfAlone) {
   ASSERT_EQ(calls(dropping, false), hipSuccess) << why();
 
   // Those that are not loaded are the ones that the client brings memory for.
-  EXPECT_EQ(calls(params, true), hipErrorInvalidValue);
+  EXPECT_EQ(calls(params, true), hipErrorStreamCaptureUnsupported);
   EXPECT_NE(std::string(why()).find("not loaded"), std::string::npos) << why();
   // With memory for the others these are taken, into the graph.
   EXPECT_EQ(calls(roomy, true), hipSuccess) << why();

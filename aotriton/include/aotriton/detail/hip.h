@@ -39,6 +39,7 @@ typedef enum hipError_t {
   hipErrorIllegalAddress = 700,
   hipErrorLaunchFailure = 719,
   hipErrorNotSupported = 801,
+  hipErrorStreamCaptureUnsupported = 900,
   hipErrorUnknown = 999,
   hipErrorTbd =
       1054 // HIP's last: what HIP returns is in the enumeration's range
