@@ -95,4 +95,8 @@ std::string membersOf(std::string_view family) {
   return names;
 }
 
+bool flushesSubnormals(std::string_view chip, DataType type) {
+  return type != DataType::F32 && chip.substr(0, chip.find(':')) == "gfx90a";
+}
+
 } // namespace fovea

@@ -9,6 +9,7 @@
 #include "fovea/Package/Chips.h"
 #include "fovea/Package/OperationSpec.h"
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -283,9 +284,11 @@ json captureBuffer(const spec::CaptureSpec &capture, int seed) {
   return {{"type", type}, {"shape", shape}, {"fill", fill}};
 }
 
-json checkOf(const KernelRecord &record, const spec::Signature &signature,
+json checkOf(const KernelRecord &record, const std::string &arch,
+             const Launches &launches, const spec::Signature &signature,
              const std::vector<spec::CaptureSpec> &captures,
              const std::string &layout) {
+  const spec::AlgorithmSpec &algorithm = *launches.algorithm;
   json check = {
       {"kind", std::string("attention-") + toString(record.problem.op)}};
   for (const spec::TensorSpec *tensor : signature.tensors)
@@ -306,6 +309,22 @@ json checkOf(const KernelRecord &record, const spec::Signature &signature,
         check["captures"].push_back(captures[argument.index].isScalar()
                                         ? json({{"value", argument.name}})
                                         : json({{"buffer", argument.name}}));
+  }
+  if (algorithm.splitsKeys())
+    check["shares"] = "splits";
+  if (algorithm.sumsNarrowly())
+    for (const Launch &launch : launches.all)
+      if (launch.spec->feeds != 0 && launch.spec->products > 0)
+        check["narrow_sum_keys"] = launch.blockRows;
+  if (record.problem.op == OpKind::Backward &&
+      flushesSubnormals(arch, record.problem.dtype)) {
+    check["flush_subnormals"] = 1;
+    // What is scaled first is lost nowhere; sums in memory are not.
+    if (std::any_of(launches.all.begin(), launches.all.end(),
+                    [](const Launch &launch) {
+                      return launch.spec->feeds && launch.spec->products;
+                    }))
+      check["flush_score_gradients"] = 1;
   }
   check["axes"] = layout;
   check["scale"] = valueOf(spec::Scalar::Scale);
@@ -444,7 +463,7 @@ Expected<std::string> fovea::describeKernel(const KernelRecord &record,
   description["launches"] = described;
   if (options.isChecked && spec::specOf(record.problem.op).isAttention)
     description["check"] =
-        checkOf(record, signature, *captures, options.layout);
+        checkOf(record, arch, *launches, signature, *captures, options.layout);
   try {
     return description.dump(1) + "\n";
   } catch (const json::exception &) {

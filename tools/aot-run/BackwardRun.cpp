@@ -8,6 +8,7 @@
 
 #include "Course.h"
 #include "Scores.h"
+#include "fovea/Package/Chips.h"
 #include "fovea/Reference/Backward.h"
 
 #include <algorithm>
@@ -55,14 +56,6 @@ ForwardResult byOracle(const ForwardProblem &problem, unsigned threads) {
   return tool::allocating(kReference, referenceBytes(problem), [&] {
     return attentionForwardF64(problem, threads);
   });
-}
-
-/// Whether the chip's matrix instructions take subnormal operands of a type for
-/// zeros. Those of fp32 do not.
-/// Sources: AMD, "PyTorch numerical accuracy", "Reduced precision (fp16 and
-/// bf16) GEMMs and convolutions on AMD Instinct MI200"; docs/Simulator.md.
-bool flushesSubnormals(const std::string &arch, DataType type) {
-  return type != DataType::F32 && arch.substr(0, arch.find(':')) == "gfx90a";
 }
 
 /// A kernel's schedule; empty: there is no kernel.

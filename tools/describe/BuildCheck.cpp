@@ -68,12 +68,15 @@ void Builder::readCheck(const Node &node) {
                        "starts_k",
                        "score",
                        "captures",
+                       "narrow_sum_keys",
+                       "flush_subnormals",
+                       "flush_score_gradients",
                        "tolerance"});
   else
     node.expectFields({"kind", "q", "k", "v", "out", "lse", "scale", "mask",
                        "window_left", "window_right", "window_alignment",
                        "axes", "starts_q", "starts_k", "score", "captures",
-                       "tolerance"});
+                       "shares", "tolerance"});
   const bool packed = node.field("starts_q") || node.field("starts_k");
   check.axes = node.field("axes") ? node.field("axes").text()
                : packed           ? "hsd"
@@ -111,6 +114,14 @@ void Builder::readCheck(const Node &node) {
   const double dim = double(problem.buffers[check.buffers["q"]].shape.back());
   check.scale =
       node.field("scale") ? node.field("scale").real() : 1 / std::sqrt(dim);
+  if (const Node shares = node.field("shares"))
+    check.shares = shares.integer(1, UINT32_MAX);
+  if (const Node keys = node.field("narrow_sum_keys"))
+    check.narrowSumKeys = keys.integer(0);
+  if (const Node flag = node.field("flush_subnormals"))
+    check.flushSubnormals = flag.integer(0, 1) != 0;
+  if (const Node flag = node.field("flush_score_gradients"))
+    check.flushScoreGradients = flag.integer(0, 1) != 0;
   if (node.field("tolerance"))
     check.tolerance = node.field("tolerance").real();
   if (const Node mask = node.field("mask")) {

@@ -231,6 +231,9 @@ struct Checker::Impl {
       both.forward.score = score;
       std::string wrong = both.forward.check();
       if (wrong.empty() && backward) {
+        both.narrowSumKeys = check.narrowSumKeys;
+        both.flushSubnormals = check.flushSubnormals;
+        both.flushScoreGradients = check.flushScoreGradients;
         sequence.dout = padded(view("dout", contents, n), dim);
         both.dout = sequence.dout.tensor;
         wrong = both.check();
@@ -318,7 +321,8 @@ struct Checker::Impl {
             lse.push_back(float(t.row(b, h, s)[0]));
     }
     ref::Comparison found = ref::compareForward(
-        sequence.forward, out.tensor, lse.empty() ? nullptr : lse.data());
+        sequence.forward, out.tensor, lse.empty() ? nullptr : lse.data(),
+        uint32_t(check.shares));
     for (ref::Figure *figure : {&found.max, &found.rms, &found.lse})
       figure->budget *= check.tolerance;
     const bool pass = found.wrongClass == 0 && found.max.ok() &&

@@ -100,6 +100,12 @@ struct Check {
   };
   std::string score; ///< canonical text of the program; empty: none
   std::vector<Capture> captures;
+  /// Of the keys, whose results are rounded before they are combined; and keys
+  /// of one addition to a dq that is summed in its own type, 0: it is not. Both
+  /// widen the budget (docs/Accuracy.md).
+  int64_t shares = 1, narrowSumKeys = 0;
+  /// What matrix instructions take for zeros, of gradients.
+  bool flushSubnormals = false, flushScoreGradients = false;
   double tolerance = 1;
 };
 

@@ -120,6 +120,28 @@ TEST_F(CheckTest, ToleranceWidensTheBudget) {
   EXPECT_TRUE(checker->compare(contents).pass);
 }
 
+/// Where results of shares are rounded before they are combined, two roundings
+/// may go the same way; where there is one key, nothing else has any.
+TEST_F(CheckTest, SharesHaveOneRoundingMore) {
+  json text = sample(false);
+  text["variables"]["sk"] = 1;
+  text["check"]["mask"] = "none";
+  json values = json::array();
+  for (int row = 0; row < 4; ++row)
+    for (int d = 0; d < 8; ++d)
+      values.push_back(d == 0 ? 3 : 1.90625);
+  text["buffers"]["v"]["fill"] = {{"kind", "values"}, {"values", values}};
+  for (bool isShared : {false, true}) {
+    if (isShared)
+      text["check"]["shares"] = "b + 1";
+    start(text);
+    auto *words = reinterpret_cast<uint16_t *>(bytes("o").data());
+    for (size_t i = 0; i < bytes("o").size() / 2; ++i)
+      words[i] += i % 8 >= 4;
+    EXPECT_EQ(checker->compare(contents).pass, isShared);
+  }
+}
+
 /// The plain algorithm's gradients, for sequences of any length.
 void writeGradients(const Problem &p, Contents &contents, int64_t scaleDk) {
   const Check &c = *p.check;

@@ -14,6 +14,8 @@
 #ifndef FOVEA_PACKAGE_CHIPS_H
 #define FOVEA_PACKAGE_CHIPS_H
 
+#include "fovea/Package/DataTypes.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,6 +61,12 @@ std::string simulatedChipFor(std::string_view target);
 
 /// The chips that run a generic target's code, for messages: "gfx942, gfx950".
 std::string membersOf(std::string_view family);
+
+/// Whether matrix instructions of a chip ("gfx90a:xnack-") take subnormal
+/// operands of a type for zeros. Those of fp32 do not.
+/// Sources: AMD, "PyTorch numerical accuracy", "Reduced precision (fp16 and
+/// bf16) GEMMs and convolutions on AMD Instinct MI200"; docs/Simulator.md.
+bool flushesSubnormals(std::string_view chip, DataType type);
 
 } // namespace fovea
 
