@@ -5,9 +5,11 @@
 #include "Describe.h"
 #include "Fallback.h"
 
+#include "fovea/Package/Replacement.h"
 #include "fovea/Package/Visibility.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 
@@ -136,10 +138,25 @@ struct Choice {
 using ForwardChoice = Choice<fovea_forward_params_t, fovea_forward_plan_t>;
 using BackwardChoice = Choice<fovea_backward_params_t, fovea_backward_plan_t>;
 
-/// Layers repeat: the thread's latest choice spares asking again, which makes
-/// up a text. Packages do not change once they are open.
+/// Layers repeat, of some kinds: what the thread chose spares asking again,
+/// which makes up a text. Packages do not change once they are open.
 template <typename Choice>
-thread_local Choice latest;
+struct Choices {
+  std::array<Choice, 4> all;
+  Replacement<4> replacement;
+
+  const Choice *find(const Choice &call) {
+    for (size_t i = 0; i != all.size(); ++i)
+      if (all[i].isOfSameCall(call)) {
+        replacement.use(i);
+        return &all[i];
+      }
+    return nullptr;
+  }
+  void keep(const Choice &made) { all[replacement.take()] = made; }
+};
+template <typename Choice>
+thread_local Choices<Choice> choices;
 
 void forgetOutputs(fovea_forward_params_t &params) {
   params.out.data = nullptr;
@@ -151,10 +168,10 @@ void forgetOutputs(fovea_backward_params_t &params) {
 }
 
 /// \param choice  receives the call
-/// \return whether it is the one of the latest choice
+/// \return what was chosen for one like it; null: nothing that is known
 template <typename Choice, typename Params>
-bool isLatest(const Params &params, const Groups &groups, int32_t device,
-              bool asked, Choice &choice) {
+const Choice *findChoice(const Params &params, const Groups &groups,
+                         int32_t device, bool asked, Choice &choice) {
   // Which tensors there are is part of the choice, where they are is not.
   static int32_t kSome = 0;
   static float kSomeSums = 0;
@@ -185,7 +202,7 @@ bool isLatest(const Params &params, const Groups &groups, int32_t device,
   choice.device = device;
   choice.asked = asked;
   choice.plan.struct_size = sizeof(choice.plan);
-  return latest<Choice>.isOfSameCall(choice);
+  return choices<Choice>.find(choice);
 }
 
 /// Chooses the kernels of a backward pass and sets `params.deterministic` to
@@ -200,9 +217,10 @@ Status choose(const BackwardCall &call, fovea_context_t *context,
               Status &passedOver) {
   const bool deterministic = call.deterministic || call.forward.backend >= 0;
   BackwardChoice choice;
-  if (isLatest(params, groups, device, deterministic, choice)) {
-    params.deterministic = latest<BackwardChoice>.chosen;
-    plan = latest<BackwardChoice>.plan;
+  if (const BackwardChoice *known =
+          findChoice(params, groups, device, deterministic, choice)) {
+    params.deterministic = known->chosen;
+    plan = known->plan;
     return {};
   }
   auto failed = [&](fovea_status_t status) {
@@ -231,7 +249,7 @@ Status choose(const BackwardCall &call, fovea_context_t *context,
   choice.chosen = params.deterministic;
   plan = choice.plan;
   if (!plan.provisional && !passedOver)
-    latest<BackwardChoice> = choice;
+    choices<BackwardChoice>.keep(choice);
   return {};
 }
 
@@ -242,9 +260,12 @@ Status provideShares(fovea_context_t *context, const Groups &groups,
                      fovea_forward_params_t &params) {
   if (!mayAllocate())
     return {};
-  const fovea_forward_plan_t &plan = latest<ForwardChoice>.plan;
   ForwardChoice choice;
-  const bool known = isLatest(params, groups, device, /*asked=*/false, choice);
+  const ForwardChoice *known =
+      findChoice(params, groups, device, /*asked=*/false, choice);
+  if (known)
+    choice.plan = known->plan;
+  const fovea_forward_plan_t &plan = choice.plan;
   if (known && plan.workspace_bytes == 0)
     return {};
   if (Status none = own.canTake(context, stream.native()))
@@ -259,7 +280,7 @@ Status provideShares(fovea_context_t *context, const Groups &groups,
       return {}; // as the launch will tell
     if (status != FOVEA_STATUS_OK)
       return failureOf(context, device, status);
-    latest<ForwardChoice> = choice;
+    choices<ForwardChoice>.keep(choice);
   }
   if (plan.workspace_bytes == 0)
     return {};

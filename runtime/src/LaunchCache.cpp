@@ -168,7 +168,9 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
     oldestSeen = (oldestSeen + 1) % seen.size();
     return;
   }
-  CachedLaunch &launch = known ? *known : launches[oldest];
+  const size_t place =
+      known ? size_t(known - launches.data()) : replacement.take();
+  CachedLaunch &launch = launches[place];
   launch.view = 0;
   launch.memoryCount = launch.writtenCount = launch.apartCount =
       launch.patchCount = 0;
@@ -191,8 +193,10 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
                                               distance};
         return true;
       });
-  if (!areAllKnown)
+  if (!areAllKnown) {
+    replacement.leave(place);
     return;
+  }
   auto patch = [&](const ArgumentFill &fill, size_t place) {
     launch.patches[launch.patchCount++] = {fill.offset, uint8_t(place)};
   };
@@ -211,8 +215,6 @@ void LaunchCache::keep(const Call &call, const DeviceView &view,
   launch.bytes = call.bytes;
   std::memcpy(launch.rest, call.rest, call.bytes);
   launch.view = view.serial();
-  if (!known) // what cannot be remembered takes the place of one at most
-    oldest = (oldest + 1) % launches.size();
 }
 
 } // namespace fovea::rt

@@ -14,6 +14,7 @@
 #define FOVEA_RUNTIME_SRC_LAUNCHCACHE_H
 
 #include "Choice.h"
+#include "fovea/Package/Replacement.h"
 
 #include <array>
 
@@ -113,8 +114,10 @@ public:
         continue;
       if (!view && !(view = viewOf()))
         return nullptr;
-      if (launch.view == view->serial())
-        return &launch;
+      if (launch.view != view->serial())
+        continue;
+      replacement.use(size_t(&launch - launches.data()));
+      return &launch;
     }
     return nullptr;
   }
@@ -123,9 +126,9 @@ public:
   /// memory meets, and nobody knows yet whether that is wrong.
   static bool fill(CachedLaunch &launch, const Call &call);
 
-  /// Remembers a launch that was made, in the place of the oldest one, if there
-  /// is room for all of it and sizes like it were there lately: where they
-  /// change from launch to launch it would be for nothing.
+  /// Remembers a launch that was made, in the place of another (Replacement.h),
+  /// if there is room for all of it and sizes like it were there lately: where
+  /// they change from launch to launch it would be for nothing.
   void keep(const Call &call, const DeviceView &view, const Problem &problem,
             const Plan &plan, const unsigned char *arguments);
 
@@ -134,9 +137,11 @@ private:
     return launch.bytes == call.bytes &&
            std::memcmp(launch.rest, call.rest, call.bytes) == 0;
   }
-  std::array<CachedLaunch, 12> launches;
-  size_t oldest;
-  std::array<uint64_t, 16> seen; ///< tags of calls
+  static constexpr size_t kLaunches = 12;
+  std::array<CachedLaunch, kLaunches> launches;
+  Replacement<kLaunches> replacement;
+  /// Tags of calls, of more than those among which some are found again.
+  std::array<uint64_t, 2 * kLaunches> seen;
   size_t oldestSeen;
 };
 
