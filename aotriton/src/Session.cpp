@@ -444,7 +444,7 @@ Found findKernels(fovea_context_t *context, int32_t device) {
 
 /// The answers about a device.
 struct Answers {
-  Status any;    ///< is there a kernel at all?
+  Status any;    ///< is there a kernel at all, as far as is known?
   Status serves; ///< both passes, or as FOVEA_AOTRITON_PASSES says?
   bool mayPass = false; ///< they may be others when asked again
 };
@@ -465,12 +465,14 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
   auto none = [](std::string message) {
     return refuse(hipErrorNoBinaryForGpu, std::move(message));
   };
-  if (found.failure) {
-    const Status no = none(found.failure.message);
-    return {found.forward || found.backward ? Status() : no,
-            found.forward && opened().forwardOnly ? Status() : no,
-            /*mayPass=*/true};
-  }
+  if (found.failure) // a call tells its own
+    return {
+        Status(),
+        found.forward && opened().forwardOnly
+            ? Status()
+            : none("the open packages have not what serves " + where +
+                   ", and one was to be compiled: " + found.failure.message),
+        /*mayPass=*/true};
   if (!found.forward && !found.backward) {
     const Status no =
         none("none of the " + std::to_string(fovea_kernel_count(context)) +

@@ -104,8 +104,8 @@ private:
 Status clearRows(fovea_context_t *context, hipStream_t stream, void *rows,
                  uint64_t pitch, uint64_t bytes, uint64_t count);
 
-/// Success when some kernel of the open packages runs on the device, else
-/// hipErrorNoBinaryForGpu.
+/// Success when some kernel of the open packages runs on the device or may be
+/// compiled another time, else hipErrorNoBinaryForGpu.
 Status deviceHasKernels(fovea_context_t *context, int32_t device);
 
 /// The address of a function of the HIP library that calls use, or why not.

@@ -39,6 +39,8 @@ OPERATIONS = ("fovea/Package/OperationSpec.h", "fovea/Package/Keys.h",
 # which stand below all that says what a query sees and of what tensors are. They are
 # allowed where they are named.
 VISIBILITY = ("fovea/Package/Visibility.h", "fovea/Package/DataTypes.h")
+# Which entry of a cache goes, likewise.
+CACHES = ("fovea/Package/Replacement.h",)
 
 # Arrows point down only: tools -> compiler -> package <- runtime; the simulator
 # and the reference stand alone, over threads. Standard and system headers are always allowed.
@@ -56,7 +58,8 @@ RULES = (
          OPERATIONS, NO_COMPILER + ("fovea/Simulator/",)),
     # The binary interface of another project: nothing of ours shows in it.
     Rule("aotriton/include", ("aotriton/", "hip/hip_runtime.h"), ("fovea/",)),
-    Rule("aotriton/src", ("aotriton/", "fovea/fovea.h", "fovea/aotriton.h") + VISIBILITY,
+    Rule("aotriton/src",
+         ("aotriton/", "fovea/fovea.h", "fovea/aotriton.h") + VISIBILITY + CACHES,
          COMPILER_LIBRARIES + COMPILER +
          ("fovea/Package/", "fovea/Simulator/", "fovea/Reference/")),
     Rule("aotriton/python", ("aotriton/", "fovea/aotriton.h", "pybind11/"),
@@ -184,7 +187,7 @@ class Tree:
         """How something forbidden comes into `path`: a list of names."""
         seen.add(path)
         for header in self.includes[path]:
-            if header in VISIBILITY and header in rule.allow:
+            if header in VISIBILITY + CACHES and header in rule.allow:
                 continue
             if header.startswith(rule.forbid):
                 return [path, header]
