@@ -12,11 +12,16 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
+#include <cerrno>
+#include <fcntl.h>
 #include <mutex>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
 
@@ -168,17 +173,75 @@ private:
 };
 } // namespace
 
-/// What lld said. Where the temporary folder takes no more, it has no code for
-/// that, but the system's words.
-static Error linkError(StringRef messages) {
-  for (std::errc reason :
-       {std::errc::no_space_on_device, std::errc::file_too_large})
-    if (std::error_code code = std::make_error_code(reason);
-        messages.contains(code.message()))
-      return createStringError(code, "lld failed: " + messages.rtrim() +
-                                         kOtherFolder);
-  return createStringError("lld failed: " + messages);
-}
+namespace {
+/// Where lld writes: a pipe, which a thread empties. A file lld would map, and
+/// where the disk has no room for it that ends the process (SIGBUS).
+class LinkOutput {
+public:
+  LinkOutput() = default;
+  LinkOutput(const LinkOutput &) = delete;
+  ~LinkOutput() {
+    (void)take();
+    for (int file : {out, in, ended})
+      if (file >= 0)
+        ::close(file);
+  }
+
+  /// Before all else.
+  std::error_code open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0)
+      return lastError();
+    out = ends[0];
+    in = ends[1];
+    // Not the pipe's end tells it: a process that was forked meanwhile has
+    // that.
+    ended = ::eventfd(0, EFD_CLOEXEC);
+    if (ended < 0 || ::fcntl(out, F_SETFL, O_NONBLOCK) != 0)
+      return lastError();
+    const int error = ::pthread_create(
+        &reader, nullptr,
+        [](void *self) -> void * {
+          static_cast<LinkOutput *>(self)->read();
+          return nullptr;
+        },
+        this);
+    reads = error == 0;
+    return {error, std::generic_category()};
+  }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(in); }
+
+  /// What came, once lld has ended.
+  std::string take() {
+    if (reads) {
+      (void)::eventfd_write(ended, 1);
+      (void)::pthread_join(reader, nullptr);
+      reads = false;
+    }
+    return std::move(bytes);
+  }
+
+private:
+  static std::error_code lastError() {
+    return {errno, std::generic_category()};
+  }
+  void read() {
+    pollfd files[] = {{out, POLLIN, 0}, {ended, POLLIN, 0}};
+    while (!files[1].revents) {
+      if (::poll(files, 2, -1) < 0)
+        continue;
+      char part[65536];
+      for (ssize_t got; (got = ::read(out, part, sizeof(part))) > 0;)
+        bytes.append(part, size_t(got));
+    }
+  }
+
+  int out = -1, in = -1, ended = -1;
+  pthread_t reader;
+  bool reads = false;
+  std::string bytes;
+};
+} // namespace
 
 static std::function<void()> restoreOptions;
 
@@ -190,9 +253,10 @@ Expected<std::string> link(StringRef object) {
   Expected<TemporaryFile> input = TemporaryFile::create("o");
   if (!input)
     return input.takeError();
-  Expected<TemporaryFile> output = TemporaryFile::create("hsaco");
-  if (!output)
-    return output.takeError();
+  LinkOutput output;
+  if (std::error_code code = output.open())
+    return createStringError(code,
+                             "cannot take lld's output: " + code.message());
   std::error_code code;
   {
     raw_fd_ostream os(input->getPath(), code);
@@ -213,22 +277,16 @@ Expected<std::string> link(StringRef object) {
   {
     std::lock_guard<std::mutex> guard(oneAtATime);
     const OptionsHeld held; // all are set to their defaults
-    std::string in = input->getPath().str(), out = output->getPath().str();
+    std::string in = input->getPath().str(), out = output.path();
     lld::Result result = lld::lldMain(
         {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
         os, {{lld::Gnu, &lld::elf::link}});
     if (restoreOptions)
       restoreOptions();
     if (result.retCode != 0)
-      return linkError(messages);
+      return createStringError("lld failed: " + messages);
   }
-  ErrorOr<std::unique_ptr<MemoryBuffer>> buffer =
-      MemoryBuffer::getFile(output->getPath(), /*IsText=*/false,
-                            /*RequiresNullTerminator=*/false,
-                            /*IsVolatile=*/true);
-  if (!buffer)
-    return createStringError(buffer.getError(), "cannot read lld's output");
-  return (*buffer)->getBuffer().str();
+  return output.take();
 }
 
 } // namespace fovea::hsaco

@@ -5,13 +5,17 @@
 #include "fovea/compiler.h"
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 using fovea::test::TempDir;
 
@@ -63,6 +67,30 @@ std::string imageOf(const Compiled &compiled) {
 std::string contentOf(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+/// What lld makes is in no file: it would map that, and where a disk has no
+/// room left the process would end. A limit below its size stands for such a
+/// disk.
+TEST(LibraryTest, TheOutputIsNoFile) {
+  const fovea_compile_request_t wanted =
+      request("gfx942", "forward;dtype=bf16;head_dim=16;window=1");
+  const Compiled first = compile(wanted);
+  ASSERT_TRUE(first);
+  const std::string image = imageOf(first);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {image.size() - 1, image.size() - 1};
+    fovea_compiled_t *made = nullptr;
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
+        fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK)
+      ::_exit(1);
+    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(LibraryTest, BytesAreThoseOfAotCompile) {
