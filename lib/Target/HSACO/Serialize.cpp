@@ -243,6 +243,32 @@ private:
 };
 } // namespace
 
+namespace {
+/// Keeps the numbers of the standard streams taken where a program has closed
+/// them: what it writes there all the same must not get into files of ours.
+class StandardNumbers {
+public:
+  StandardNumbers() {
+    for (int file; (file = ::open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0;) {
+      if (file > STDERR_FILENO) {
+        ::close(file);
+        return;
+      }
+      taken |= 1u << file;
+    }
+  }
+  ~StandardNumbers() {
+    for (int file = 0; file <= STDERR_FILENO; ++file)
+      if (taken >> file & 1)
+        ::close(file);
+  }
+  StandardNumbers(const StandardNumbers &) = delete;
+
+private:
+  unsigned taken = 0;
+};
+} // namespace
+
 static std::function<void()> restoreOptions;
 
 void setOptionRestorer(std::function<void()> restore) {
@@ -250,6 +276,9 @@ void setOptionRestorer(std::function<void()> restore) {
 }
 
 Expected<std::string> link(StringRef object) {
+  static std::mutex oneAtATime;
+  const std::lock_guard<std::mutex> guard(oneAtATime);
+  const StandardNumbers taken;
   Expected<TemporaryFile> input = TemporaryFile::create("o");
   if (!input)
     return input.takeError();
@@ -273,19 +302,15 @@ Expected<std::string> link(StringRef object) {
                                        code.message() + kOtherFolder);
   std::string messages;
   raw_string_ostream os(messages);
-  static std::mutex oneAtATime;
-  {
-    std::lock_guard<std::mutex> guard(oneAtATime);
-    const OptionsHeld held; // all are set to their defaults
-    std::string in = input->getPath().str(), out = output.path();
-    lld::Result result = lld::lldMain(
-        {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
-        os, {{lld::Gnu, &lld::elf::link}});
-    if (restoreOptions)
-      restoreOptions();
-    if (result.retCode != 0)
-      return createStringError("lld failed: " + messages);
-  }
+  const OptionsHeld held; // all are set to their defaults
+  std::string in = input->getPath().str(), out = output.path();
+  lld::Result result = lld::lldMain(
+      {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
+      os, {{lld::Gnu, &lld::elf::link}});
+  if (restoreOptions)
+    restoreOptions();
+  if (result.retCode != 0)
+    return createStringError("lld failed: " + messages);
   return output.take();
 }
 

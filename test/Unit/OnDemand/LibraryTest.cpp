@@ -93,6 +93,33 @@ TEST(LibraryTest, TheOutputIsNoFile) {
   EXPECT_EQ(status, 0);
 }
 
+/// A program without standard streams that writes there all the same.
+TEST(LibraryTest, StandardStreamsMayBeClosed) {
+  const fovea_compile_request_t wanted =
+      request("gfx942", "forward;dtype=bf16;head_dim=16;window=1");
+  const Compiled first = compile(wanted);
+  ASSERT_TRUE(first);
+  const std::string image = imageOf(first);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (int file = 0; file != 3; ++file)
+      (void)::close(file);
+    std::thread([] {
+      for (;;)
+        for (int file = 0; file != 3; ++file)
+          if (::write(file, "a line that is lost\n", 20) < 0)
+            std::this_thread::yield();
+    }).detach();
+    fovea_compiled_t *made = nullptr;
+    if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK)
+      ::_exit(1);
+    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
 TEST(LibraryTest, BytesAreThoseOfAotCompile) {
   TempDir dir;
   struct {
