@@ -109,8 +109,13 @@ Result Context::loadModule(const Hip &library, Device &device,
   const HipApi &api = library.api;
   Expected<std::vector<uint8_t>> image =
       kernel.package->loadImage(*kernel.record);
-  if (!image)
-    return Result(image.status());
+  if (!image) {
+    Result result(image.status());
+    // There was a kernel for the problem: programs go another way where not.
+    if (result.code == FOVEA_STATUS_NOT_FOUND)
+      result.code = FOVEA_STATUS_IO;
+    return result;
+  }
   // HIP trusts what it loads; what is no code object, or for another chip, must
   // not get that far.
   Expected<CodeObjectInfo> info =

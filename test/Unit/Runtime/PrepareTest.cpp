@@ -99,6 +99,22 @@ TEST_F(PrepareTest, FailuresOfTheDeviceCalls) {
                {"hipGetDevice failed"});
 }
 
+// NOT_FOUND is for problems without a kernel, with which programs go elsewhere.
+TEST_F(PrepareTest, KernelThatABuildHasReplaced) {
+  KernelRecord record = makeRecord(makeProblem(128), 128);
+  write({record});
+  ContextPtr context = makeContext();
+  record.symbol = "fwd_newer"; // which the image has
+  write({record});
+  for (int i = 0; i != 2; ++i) {
+    expectStatus(prepare(context.get(), 0), FOVEA_STATUS_IO,
+                 {"is no longer there: a build has replaced the kernel",
+                  "open the package again"});
+    expectStatus(launch(context.get(), nullptr), FOVEA_STATUS_IO,
+                 {"open the package again"});
+  }
+}
+
 // HIP permits no loading into a capture; prepared launches need none.
 TEST_F(PrepareTest, LaunchesIntoACapture) {
   write({makeRecord(makeProblem(128), 128), makeRecord(makeProblem(64), 128)});
