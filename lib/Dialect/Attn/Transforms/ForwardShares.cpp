@@ -145,7 +145,7 @@ public:
         blockM(schedule.getBlockM()), columns(llvm::alignTo(headDimV, 32)),
         waves(schedule.getWaves()), lanes(waves * target.waveSize),
         fewShares(op.getAlgorithm().launches[1].sharesOfBlock),
-        raised(raisesProbabilities()
+        raised(raisesSums()
                    ? kLargestExponent - op.getSchedule()->getRescaleThreshold()
                    : 0),
         hasSinks(op.getSinks() != nullptr), hasTotals(elementType.isF16()) {}

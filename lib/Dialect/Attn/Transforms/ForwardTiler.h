@@ -87,9 +87,8 @@ public:
                                 op.getElementType())),
         tiles(forwardTiles(HeadDims(op), withAllColumns(schedule), inst)),
         pipeline(ForwardPipeline::of(schedule)),
-        raised(raisesProbabilities()
-                   ? kLargestExponent - schedule.getRescaleThreshold()
-                   : 0),
+        raised(raisesSums() ? kLargestExponent - schedule.getRescaleThreshold()
+                            : 0),
         maxima(rowMaximaOf(op, target)),
         beginsBelow(maxima == RowMaxima::BegunBelow) {}
 

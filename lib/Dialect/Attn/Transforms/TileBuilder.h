@@ -324,6 +324,12 @@ protected:
   bool raisesProbabilities() const {
     return elementType.isF16() && target.has(target::kMfmaFlushesSubnormals);
   }
+  /// The same of forward kernels, whose sums of P are by dot products: those
+  /// take subnormal operands for zeros by the manuals of all chips with MFMA,
+  /// and P that is summed has to be what is multiplied.
+  bool raisesSums() const {
+    return elementType.isF16() && target.has(target::kMfmaF16);
+  }
 
   mlir::ImplicitLocOpBuilder b;
   mlir::gpu::GPUFuncOp kernel;
