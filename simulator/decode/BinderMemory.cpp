@@ -10,6 +10,15 @@
 
 namespace fovea::sim {
 
+namespace {
+/// GFX12's temporal hints say whether an atomic returns: TH_ATOMIC_RETURN,
+/// TH_ATOMIC_NT_RETURN.
+bool returnsByTh(const ParsedInst &inst) {
+  const ParsedModifier *th = inst.find("th");
+  return th && th->word.find("RETURN") != std::string::npos;
+}
+} // namespace
+
 bool Binder::bindSmem(MicroOp &op, const ParsedInst &inst) {
   const auto &o = inst.operands;
   if (o.size() < 2 || !scalar(o[0], op.d) || !scalar(o[1], op.s[0]) ||
@@ -82,7 +91,7 @@ bool Binder::bindBuffer(MicroOp &op, const ParsedInst &inst) {
       return false;
     if (row.flags & kAtomic) {
       op.d = op.s[1];
-      if (inst.find("sc0") || inst.find("glc"))
+      if (inst.find("sc0") || inst.find("glc") || returnsByTh(inst))
         op.flags |= kReturn;
     }
   }

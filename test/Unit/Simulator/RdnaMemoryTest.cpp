@@ -64,6 +64,24 @@ TEST_P(RdnaMemory, AtomicsOnMemory) {
   }
 }
 
+TEST_P(RdnaMemory, BufferAtomicsReturn) {
+  fill();
+  const std::string returns =
+      GetParam().gfx12() ? " th:TH_ATOMIC_RETURN" : " glc";
+  execute("s_mov_b32 s20, s10\n  s_mov_b32 s21, s11\n"
+          "  s_movk_i32 s22, 0x100\n  s_mov_b32 s23, 0x31027000\n"
+          "  v_mov_b32 v24, 5\n  v_mov_b32 v25, 6\n"
+          "  buffer_atomic_add_u32 v24, v1, s[20:23], null offen" +
+          returns +
+          "\n  buffer_atomic_add_u32 v25, v1, s[20:23], null offen\n" +
+          rdnaWait(GetParam()));
+  for (uint32_t l = 0; l < GetParam().lanes; ++l) {
+    EXPECT_EQ(Out[l], 1000 + l);
+    EXPECT_EQ(Out[64 + l], 6u);
+    EXPECT_EQ(B[l], 1011 + l);
+  }
+}
+
 TEST_P(RdnaMemory, CompareStoreTakesTheValueFirst) {
   fill();
   // Where LDS holds 1000 + lane and lane 3 compares with 1003.
