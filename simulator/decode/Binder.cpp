@@ -291,6 +291,7 @@ Handler Binder::bind(MicroOp &op, const ParsedInst &inst) {
   if (!op.row)
     return nullptr;
   const Row &row = *op.row;
+  brain = row.flags & kBrain;
   op.cls = static_cast<uint8_t>(row.cls);
   op.loop = row.loop;
   op.aux = word & 0xffff;

@@ -45,6 +45,7 @@ private:
   Program &program;
   const IsaTable &table;
   uint32_t index, word;
+  bool brain = false; ///< 16-bit float constants are bf16 (kBrain)
 };
 
 } // namespace fovea::sim

@@ -145,12 +145,14 @@ bool Binder::source(const ParsedOperand &from, Ty ty, Operand &to) {
         value = 0x3fc45f306dc9c882u;
       else
         std::memcpy(&value, &real, 8);
-    } else if (is16(ty) || (ty == Ty::MixF && to.selHi)) {
+    } else if ((is16(ty) && !brain) || (ty == Ty::MixF && to.selHi)) {
       value = halfBits(from.real);
     } else {
       value = from.real > 0.159 && from.real < 0.1593
                   ? 0x3e22f983u
                   : floatBits(static_cast<float>(from.real));
+      if (is16(ty)) // bf16: the upper half of the fp32 constant
+        value >>= 16;
     }
     break;
   default:

@@ -397,6 +397,8 @@ void addWmmaRows(std::vector<Row> &rows) {
     row.flags = kOwnModifiers;
     if (wmmaRow.sparse)
       row.flags |= kTied;
+    if (wmmaRow.d == El::Bf16)
+      row.flags |= kBrain;
     row.param = i;
     row.count = 16 * 16 * uint32_t(wmmaRow.k) / (wmmaRow.sparse ? 2 : 1);
     row.d = Ty::B32;

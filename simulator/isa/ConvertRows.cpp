@@ -282,6 +282,7 @@ Row plainRow(const char *name, LoopFn loop, Ty d, Ty a, Ty b, uint32_t traits) {
 /// Makes rows and keeps their names, which live as long as the program.
 struct Adder {
   std::vector<Row> &rows;
+  uint32_t flags = 0; ///< of the rows
   void operator()(const std::string &name, Handler handler, Ty d, Ty a, Ty b,
                   Ty c, uint32_t traits = 0) {
     static std::deque<std::string> names;
@@ -289,18 +290,19 @@ struct Adder {
     rows.push_back(valueRow(names.back(), InstClass::Valu, Form::Convert,
                             handler, d, a, b, c));
     rows.back().traits = traits;
+    rows.back().flags = flags;
   }
 };
 
 constexpr Ty N = Ty::None, W = Ty::B32, F = Ty::F32;
-/// The type of 1, 2 or 32 elements in an operand.
+/// The type of 1, 2 or 32 elements in an operand. PH: constants are halves.
 template <class S>
 constexpr Ty one() {
-  return S::perWord == 1 ? F : W;
+  return S::perWord == 1 ? F : Ty::PH;
 }
 template <class S>
 constexpr Ty pair() {
-  return S::perWord == 1 ? Ty::B64 : W;
+  return S::perWord == 1 ? Ty::B64 : Ty::PH;
 }
 template <class S>
 constexpr Ty all() {
@@ -352,7 +354,8 @@ void addScaled6(Adder &add, const std::string &m) {
   add(prefix + "pk32_" + s + "_" + m, unscale32<M, S>, all<S>(), Ty::W6, F, N);
 }
 template <class S>
-void addScaled(Adder &add) {
+void addScaled(Adder add) {
+  add.flags = std::is_same_v<S, SrcBf16> ? kBrain : 0;
   addScaled8<Fp8Ocp, S>(add, "fp8");
   addScaled8<Bf8Ocp, S>(add, "bf8");
   addScaled4<S>(add);
@@ -375,7 +378,8 @@ void addConvertRows(std::vector<Row> &rows) {
   add("v_cvt_sr_bf16_f32", stochasticHalf<7>, W, F, W, N);
   add("v_cvt_sr_f16_f32", stochasticHalf<10>, W, F, W, N);
   rows.push_back(plainRow("v_cvt_f32_bf16", laneLoop<FromBf16, F32, U32>, F,
-                          Ty::U32, N, 0));
+                          Ty::U16, N, 0));
+  rows.back().flags = kBrain;
   rows.push_back(plainRow("v_cvt_pk_bf16_f32",
                           laneLoop<ToBf16Pair, U32, F32, F32>, Ty::U32, F, F, 0));
   rows.push_back(plainRow("v_cvt_pk_f16_f32",

@@ -101,6 +101,7 @@ enum RowFlags : uint32_t {
   kDual = 1 << 15, ///< the loop runs once for each word of a pair (PF)
   kNoWriteCheck = 1 << 16,
   kNoAddress = 1 << 17, ///< LDS: the address is M0's
+  kBrain = 1 << 18,     ///< 16-bit sources are bf16
   kOwnModifiers =
       1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
   kValueFirst =
