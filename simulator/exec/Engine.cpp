@@ -271,12 +271,13 @@ void storePart(Wave &w, const MicroOp &op, uint32_t *r, uint64_t mask) {
 /// The host's rounding mode while a lane loop runs.
 class Rounding {
 public:
-  Rounding(const Wave &w, Ty ty) {
+  Rounding(const Wave &w, const Row &row) {
 #if defined(__SSE2__)
+    Ty ty = row.d;
     unsigned mode = ty == Ty::F32 || ty == Ty::PF || ty == Ty::MixF
                         ? w.mode & 3
                         : (w.mode >> 2) & 3;
-    if (!mode)
+    if (!mode || (row.flags & kNearest))
       return;
     static const unsigned kCsr[] = {_MM_ROUND_NEAREST, _MM_ROUND_UP,
                                     _MM_ROUND_DOWN, _MM_ROUND_TOWARD_ZERO};
@@ -342,7 +343,7 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
           q[i] = negated[i];
         }
       }
-      Rounding rounding(w, row.d);
+      Rounding rounding(w, row);
       op.loop(r + k * kLaneStride, nullptr, q[0], q[1], q[2], w.lanes);
     }
     if ((op.flags & kClamp) || !(w.mode & 0x20))
@@ -354,7 +355,7 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
   const uint32_t *b = prepare(w, op, 1, mask);
   const uint32_t *c = prepare(w, op, 2, mask);
   {
-    Rounding rounding(w, row.d == Ty::F32 ? Ty::F32 : row.d);
+    Rounding rounding(w, row);
     op.loop(r, w.buffer[kSecond], a, b, c, w.lanes);
   }
   if (op.omod || (op.flags & kClamp) || w.slowFloat)

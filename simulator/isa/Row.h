@@ -102,6 +102,7 @@ enum RowFlags : uint32_t {
   kNoWriteCheck = 1 << 16,
   kNoAddress = 1 << 17, ///< LDS: the address is M0's
   kBrain = 1 << 18,     ///< 16-bit sources are bf16
+  kNearest = 1 << 19,   ///< rounds to nearest even in any mode
   kOwnModifiers =
       1 << 23, ///< the handler reads op_sel, neg_lo and clamp itself
   kValueFirst =

@@ -8,7 +8,7 @@
 #include "KernelTest.h"
 #include "RdnaAsm.h"
 
-#include <array>
+#include <cmath>
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -92,6 +92,24 @@ TEST_F(FloatMode, ConstantsOfBf16AreUpperHalvesOfFp32) {
   EXPECT_EQ(
       low(rdna("gfx1100", "v_dot2_f32_f16 v24, v8, 1.0, v16", 0x40004000)),
       asWord(2.0f));
+}
+
+TEST_F(FloatMode, RoundingToEvenIgnoresTheMode) {
+  for (const char *mode : {"0x5", "0xa", "0xf"}) {
+    std::string set =
+        std::string("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), ") + mode +
+        "\n  s_nop 1\n  ";
+    for (double x : {1.75, 2.5, 3.5, -0.25}) {
+      double even = std::nearbyint(x);
+      EXPECT_EQ(low(cdna("gfx942", set + "v_rndne_f32 v8, v2",
+                         asWord(static_cast<float>(x)))),
+                asWord(static_cast<float>(even)));
+      EXPECT_EQ(low(cdna("gfx942", set + "v_rndne_f16 v8, v2", toHalf(x))),
+                toHalf(even));
+      EXPECT_EQ(cdna("gfx942", set + "v_rndne_f64 v[8:9], v[2:3]", as<u64>(x)),
+                as<u64>(even));
+    }
+  }
 }
 
 } // namespace
