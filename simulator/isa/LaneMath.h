@@ -96,6 +96,13 @@ inline float flushed(float x) {
   return (u & 0x7f800000) == 0 ? asF32(u & 0x80000000) : x;
 }
 
+/// Both halves of a word with denormals of fp16 made zeros.
+inline uint32_t flushedHalves(uint32_t x) {
+  uint32_t keep = (x & 0x7c00 ? 0xffffu : 0x8000u) |
+                  (x & 0x7c000000 ? 0xffff0000u : 0x80000000u);
+  return x & keep;
+}
+
 /// a * b + c rounded once to fp16: the sum is made odd in double when it is
 /// inexact, so that the roundings to float and to half do not add up.
 inline float roundToOdd(double sum, double error) {
@@ -617,8 +624,17 @@ inline float dot2Brain(uint32_t a, uint32_t b, float c) {
   float hi = brainToFloat(a >> 16) * brainToFloat(b >> 16);
   return lo + hi + c;
 }
+/// A pair of bf16 with denormals made zeros.
+inline uint32_t flushedBrains(uint32_t x) {
+  uint32_t keep = (x & 0x7f80 ? 0xffffu : 0x8000u) |
+                  (x & 0x7f800000 ? 0xffff0000u : 0x80000000u);
+  return x & keep;
+}
+/// v_dot2_bf16_bf16: without denormals, in any mode.
 inline uint16_t dot2Brain16(uint32_t a, uint32_t b, uint16_t c) {
-  return floatToBrain(dot2Brain(a, b, brainToFloat(c)));
+  float sum =
+      dot2Brain(flushedBrains(a), flushedBrains(b), flushed(brainToFloat(c)));
+  return static_cast<uint16_t>(flushedBrains(floatToBrain(sum)));
 }
 /// The lighting product of DirectX 9: v_mullit_f32.
 inline float mulLit(float a, float b, float c) {

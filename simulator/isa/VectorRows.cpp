@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Engine.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/LaneMath.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
@@ -48,6 +49,13 @@ namespace {
 #undef P2
 #undef P3
 
+/// v_dot2_f32_f16 of chips on which it knows no denormals.
+struct Dot2Flushed {
+  static inline float f(uint32_t a, uint32_t b, float c) {
+    return flushed(dot2(flushedHalves(a), flushedHalves(b), flushed(c)));
+  }
+};
+
 Row makeRow(const char *name, InstClass cls, uint32_t flags, LoopFn loop, Ty d,
             Ty a, Ty b, Ty c) {
   Row row = valueRow(name, cls, Form::Vector, execVector, d, a, b, c);
@@ -86,6 +94,14 @@ void addVectorRows(std::vector<Row> &rows) {
                          P::ty, P::ty));
 #include "isa/VectorOps.def"
 #include "isa/VectorOpsGfx11.def"
+  for (bool tied : {false, true}) {
+    rows.push_back(makeRow(tied ? "v_dot2c_f32_f16" : "v_dot2_f32_f16",
+                           InstClass::Valu,
+                           kRaw | kNearest | (tied ? kTied : 0),
+                           laneLoop<Dot2Flushed, F32, WH, WH, F32>, Ty::F32,
+                           Ty::PH, Ty::PH, Ty::F32));
+    rows.back().traits = kTraitDot2Flush;
+  }
 }
 
 } // namespace fovea::sim::FOVEA_VARIANT

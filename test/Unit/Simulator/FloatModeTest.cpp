@@ -94,6 +94,35 @@ TEST_F(FloatMode, ConstantsOfBf16AreUpperHalvesOfFp32) {
       asWord(2.0f));
 }
 
+TEST_F(FloatMode, DotProductsWithoutDenormals) {
+  // A denormal factor, a denormal addend, a denormal sum.
+  struct Case {
+    u32 a, b, c, kept;
+  };
+  const Case cases[] = {{0x03000300, 0x3c003c00, 0, asWord(0x1.8p-14f)},
+                        {0, 0, 0x00400000, 0x00400000},
+                        {0x3c00, 0x3c00, 0x00400000, asWord(1.0f)}};
+  for (const Case &x : cases)
+    for (const char *chip : {"gfx90a", "gfx942"}) {
+      bool flush = std::string(chip) == "gfx90a" && x.kept != asWord(1.0f);
+      EXPECT_EQ(low(cdna(chip, "v_dot2_f32_f16 v8, v2, v4, v6", x.a, x.b, x.c)),
+                flush ? 0 : x.kept)
+          << chip;
+      EXPECT_EQ(low(cdna(chip, "v_dot2c_f32_f16 v8, v2, v4", x.a, x.b, 0, x.c)),
+                flush ? 0 : x.kept)
+          << chip;
+    }
+  EXPECT_EQ(low(rdna("gfx1100", "v_dot2_bf16_bf16 v24.l, v8, v16, 0", 0x8040,
+                     0x3f80)),
+            0u);
+  EXPECT_EQ(low(rdna("gfx1100", "v_dot2_bf16_bf16 v24.l, v8, v16, v17.l", 0,
+                     u64(0x0040) << 32)),
+            0u);
+  EXPECT_EQ(low(rdna("gfx1100", "v_dot2_bf16_bf16 v24.l, v8, v16, 0", 0x0100,
+                     0x3e00)),
+            0u);
+}
+
 TEST_F(FloatMode, RoundingToEvenIgnoresTheMode) {
   for (const char *mode : {"0x5", "0xa", "0xf"}) {
     std::string set =

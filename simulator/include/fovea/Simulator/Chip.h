@@ -21,7 +21,8 @@ enum class Feature : uint8_t { Unsupported, Off, On };
 enum ChipTraits : uint32_t {
   kTraitOcpFloat8 = 1 << 0,     ///< fp8 and bf8 are OCP's, not the FNUZ formats
   kTraitMfmaFlushHalf = 1 << 1, ///< MFMA flushes fp16 and bf16 denormals
-  kTraitSplitWmma = 1 << 16,    ///< WMMA operands are spread over the wave (GFX12)
+  kTraitDot2Flush = 1 << 2,     ///< v_dot2_f32_f16 knows no denormals
+  kTraitSplitWmma = 1 << 16, ///< WMMA operands are spread over the wave (GFX12)
 };
 
 /// How the LDS serves the lanes of a wave (timing/Lds.cpp).
