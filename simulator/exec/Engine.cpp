@@ -237,6 +237,49 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
   }
 }
 
+/// Whether a source of type \p ty holds an infinity for one \p half of a
+/// result.
+bool isInfinite(Ty ty, uint32_t x, int half, bool packedResult) {
+  switch (ty) {
+  case Ty::F16:
+    return (x & 0x7fff) == 0x7c00;
+  case Ty::PH: {
+    bool low = (x & 0x7fff) == 0x7c00, high = (x & 0x7fff0000) == 0x7c000000;
+    return packedResult ? (half ? high : low) : low || high;
+  }
+  case Ty::F32:
+  case Ty::MixF:
+    return (x & 0x7fffffff) == 0x7f800000;
+  default:
+    return false;
+  }
+}
+/// MODE.FP16_OVFL: the largest number for infinities in fp16 that come neither
+/// of infinite sources nor of a division by zero.
+void limitOverflow(const Wave &w, const Row &row, uint32_t *r,
+                   const uint32_t *const (&s)[3]) {
+  bool packed = row.d == Ty::PH;
+  // v_div_fixup: the second source is the denominator.
+  int divisor = row.cls == InstClass::Trans                   ? 0
+                : row.mnemonic.substr(0, 11) == "v_div_fixup" ? 1
+                                                              : -1;
+  for (int l = 0; l < w.lanes; ++l)
+    for (int half = 0; half < (packed ? 2 : 1); ++half) {
+      if (((r[l] >> (16 * half)) & 0x7fff) != 0x7c00)
+        continue;
+      bool exact = false;
+      for (int i = 0; i < 3 && row.s[i] != Ty::None; ++i) {
+        // v_cvt_pk_f16_f32 has a source for each half.
+        if (packed && row.s[i] == Ty::F32 && i != half)
+          continue;
+        exact |= isInfinite(row.s[i], s[i][l], half, packed) ||
+                 (i == divisor && !(s[i][l] & 0x7fff));
+      }
+      if (!exact)
+        r[l] -= 1u << (16 * half);
+    }
+}
+
 /// Writes one word a lane where SDWA or op_sel ask for a part of the register.
 void storePart(Wave &w, const MicroOp &op, uint32_t *r, uint64_t mask) {
   uint32_t *d = w.vreg(op.d.reg);
@@ -360,6 +403,9 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
   }
   if (op.omod || (op.flags & kClamp) || w.slowFloat)
     finish(w, op, r);
+  if (__builtin_expect(w.limitsOverflow(), 0) &&
+      (row.d == Ty::F16 || row.d == Ty::PH))
+    limitOverflow(w, row, r, {a, b, c});
   if (op.d.words == 1 && ((op.flags & (kSdwa | kDstHigh | kDstLow)) ||
                           (row.flags & (kKeepHigh | kHigh))))
     storePart(w, op, r, mask);

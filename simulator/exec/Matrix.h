@@ -10,6 +10,7 @@
 #define FOVEA_SIMULATOR_EXEC_MATRIX_H
 
 #include "exec/Engine.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/MiniFloat.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
@@ -180,6 +181,49 @@ private:
   size_t stride;
   alignas(64) uint32_t aside[size_t(REGS) * kLaneStride];
 };
+
+/// MODE.FP16_OVFL where matrix instructions heed it: results too large become
+/// the largest number.
+inline bool limitsMatrix(const Wave &w) {
+  return w.limitsOverflow() && (w.group->chip->traits & kTraitMfmaClamp);
+}
+/// C of a product that may have to be limited, since D is written over it.
+template <int REGS>
+struct SavedC {
+  uint32_t word[size_t(REGS) * kLaneStride];
+  /// \p c(r): the lanes of register r.
+  template <class Source>
+  SavedC(bool wanted, const Source &c) {
+    for (int r = 0; wanted && r < REGS; ++r)
+      std::memcpy(word + size_t(r) * kLaneStride, c(r), kLaneStride * 4);
+  }
+};
+/// The largest number for each infinite sum of \p d whose addend and whose
+/// factors are finite. infinite(r, l): whether a factor of register r, lane l
+/// is not. Apart from the products' loops, which it would slow.
+template <int REGS, class Infinite>
+[[gnu::noinline]] void limitSums(const SavedC<REGS> &c, uint32_t *d,
+                                 Infinite infinite) {
+  for (int r = 0; r < REGS; ++r)
+    for (int l = 0; l < int(kLaneStride); ++l) {
+      const size_t at = size_t(r) * kLaneStride + size_t(l);
+      const float sum = asF32(d[at]);
+      if (std::isinf(sum) && !std::isinf(asF32(c.word[at])) && !infinite(r, l))
+        d[at] = asU32(std::copysign(std::numeric_limits<float>::max(), sum));
+    }
+}
+/// The same for integers. products(r, l): the exact sum without the addend.
+template <int REGS, class Products>
+[[gnu::noinline]] void limitInts(const SavedC<REGS> &c, uint32_t *d,
+                                 Products products) {
+  for (int r = 0; r < REGS; ++r)
+    for (int l = 0; l < int(kLaneStride); ++l) {
+      const size_t at = size_t(r) * kLaneStride + size_t(l);
+      const int64_t sum = int64_t(products(r, l)) + int32_t(c.word[at]);
+      d[at] = static_cast<uint32_t>(
+          imed3(sum, int64_t(INT32_MIN), int64_t(INT32_MAX)));
+    }
+}
 
 /// A row of a table of matrix instructions.
 struct MfmaRow {

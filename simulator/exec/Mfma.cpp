@@ -26,6 +26,8 @@ void mfmaFloatOf(Wave &w, const MicroOp &op) {
   Matrices<InA, InB, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                                 fault);
   SourceC<L::regs> c(w, op);
+  const bool limits = limitsMatrix(w);
+  const SavedC<L::regs> saved(limits, [&](int r) { return c[r]; });
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; r += 4)
     for (int g = 0; g < L::groups; ++g) {
@@ -44,6 +46,15 @@ void mfmaFloatOf(Wave &w, const MicroOp &op) {
       for (int i = 0; i < 4; ++i)
         std::memcpy(d + size_t(r + i) * kLaneStride + g * M, &acc[i], sizeof(V));
     }
+  if (__builtin_expect(limits, 0))
+    limitSums(saved, d, [&](int r, int l) {
+      const int g = l / M, row = L::dRow(r, g), block = L::dBlock(r, g);
+      bool any = false;
+      for (int k = 0; k < K; ++k)
+        any |=
+            std::isinf(m.a[block][k][row]) || std::isinf(m.b[block][k][l % M]);
+      return any;
+    });
 }
 
 template <class In, int M, int K, int B>
@@ -57,6 +68,8 @@ void mfmaInt(Wave &w, const MicroOp &op) {
   Matrices<In, In, M, K, B> m(w.vreg(op.s[0].reg), w.vreg(op.s[1].reg), op,
                               w.group->mfmaFault);
   SourceC<L::regs> c(w, op);
+  const bool limits = limitsMatrix(w);
+  const SavedC<L::regs> saved(limits, [&](int r) { return c[r]; });
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; ++r)
     for (int l = 0; l < 64; ++l) {
@@ -66,6 +79,14 @@ void mfmaInt(Wave &w, const MicroOp &op) {
         sum += static_cast<uint32_t>(m.a[block][k][row] * m.b[block][k][l % M]);
       d[size_t(r) * kLaneStride + l] = sum;
     }
+  if (__builtin_expect(limits, 0))
+    limitInts(saved, d, [&](int r, int l) {
+      const int g = l / M, row = L::dRow(r, g), block = L::dBlock(r, g);
+      int64_t sum = 0;
+      for (int k = 0; k < K; ++k)
+        sum += m.a[block][k][row] * m.b[block][k][l % M];
+      return sum;
+    });
 }
 
 /// fp64: a lane holds one element of A and B; rows of D come one by one. The

@@ -80,6 +80,8 @@ void mfmaSmall(Wave &w, const MicroOp &op) {
     scales<M, K>(w, op.sd, 1, (op.aux >> 18) & 3, sb);
   }
   SourceC<L::regs> c(w, op);
+  const bool limits = limitsMatrix(w);
+  const SavedC<L::regs> saved(limits, [&](int r) { return c[r]; });
   uint32_t *d = w.vreg(op.d.reg);
   for (int r = 0; r < L::regs; ++r)
     for (int g = 0; g < L::groups; ++g) {
@@ -107,6 +109,14 @@ void mfmaSmall(Wave &w, const MicroOp &op) {
       }
       std::memcpy(d + size_t(r) * kLaneStride + g * M, acc, sizeof acc);
     }
+  if (__builtin_expect(limits, 0))
+    limitSums(saved, d, [&](int r, int l) {
+      const int row = L::dRow(r, l / M);
+      bool any = false;
+      for (int k = 0; k < K; ++k)
+        any |= std::isinf(a[k][row]) || std::isinf(b[k][l % M]);
+      return any;
+    });
 }
 
 constexpr const char *kCdna4 = "CDNA4 ISA document, MFMA with block scaling";

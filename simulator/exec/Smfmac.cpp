@@ -46,6 +46,9 @@ void smfmac(Wave &w, const MicroOp &op) {
             kept / 2 * 4 + ((index[g * M + i] >> (set + 2 * e)) & 3));
       }
   uint32_t *d = w.vreg(op.d.reg);
+  const bool limits = limitsMatrix(w);
+  const SavedC<L::regs> saved(
+      limits, [&](int r) { return d + size_t(r) * kLaneStride; });
   for (int r = 0; r < L::regs; ++r)
     for (int g = 0; g < groups; ++g) {
       int row = L::dRow(r, g);
@@ -59,6 +62,24 @@ void smfmac(Wave &w, const MicroOp &op) {
       }
       std::memcpy(d + size_t(r) * kLaneStride + g * M, acc, sizeof acc);
     }
+  if (__builtin_expect(limits, 0)) {
+    if constexpr (std::is_same_v<T, float>)
+      limitSums(saved, d, [&](int r, int l) {
+        const int row = L::dRow(r, l / M);
+        bool any = false;
+        for (int k = 0; k < K / 2; ++k)
+          any |= std::isinf(a[k][row]) || std::isinf(b[at[k][row]][l % M]);
+        return any;
+      });
+    else
+      limitInts(saved, d, [&](int r, int l) {
+        const int row = L::dRow(r, l / M);
+        int64_t sum = 0;
+        for (int k = 0; k < K / 2; ++k)
+          sum += a[k][row] * b[at[k][row]][l % M];
+        return sum;
+      });
+  }
 }
 
 constexpr const char *kCalc = "amd_matrix_instruction_calculator -a cdna3";

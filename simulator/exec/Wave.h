@@ -98,7 +98,9 @@ struct Wave {
   int64_t slice = 0;     ///< instructions until the scheduler looks again
   bool scc = false;
   bool indexing = false;  ///< VGPR indexing is on
-  bool slowFloat = false; ///< MODE asks for flushing or another rounding
+  /// MODE asks for flushing, another rounding, or the largest number instead of
+  /// infinities.
+  bool slowFloat = false;
   WaveState state = WaveState::Running;
   uint8_t barrierDone = 0, barrierWait = 0; ///< of split barriers, by kind
   int joined = 0;         ///< the named barrier that the wave takes part in
@@ -137,8 +139,11 @@ struct Wave {
   void setMode(uint32_t value) {
     mode = value;
     // Bits 0-3: rounding, 0 is nearest even. Bits 4-7: denormals kept.
-    slowFloat = (value & 0xff) != 0xf0;
+    slowFloat = (value & 0xff) != 0xf0 || limitsOverflow();
   }
+  /// MODE.FP16_OVFL: results too large for their type become its largest
+  /// number.
+  bool limitsOverflow() const { return (mode >> 23) & 1; }
 };
 
 /// Scalar reads and writes by operand.

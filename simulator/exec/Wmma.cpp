@@ -315,6 +315,7 @@ void wmmaFloat(const Product &p) {
   const Addend c(p);
   uint32_t *to = w.vreg(p.op.d.reg);
   bool half = row.d != El::F32;
+  const bool limits = row.d == El::F16 && w.limitsOverflow();
   // GFX12 packs two rows of a 16-bit D into a register; GFX11 uses one half.
   int parts = half && p.split ? 2 : 1;
   unsigned onlyShift = half && !p.split && p.op.s[2].selLo ? 16 : 0;
@@ -338,6 +339,9 @@ void wmmaFloat(const Product &p) {
         for (int i = 0; i < 16; ++i) {
           uint32_t h =
               row.d == El::F16 ? floatToHalf(sum[i]) : floatToBrain(sum[i]);
+          if (__builtin_expect(limits, 0) && (h & 0x7fff) == 0x7c00 &&
+              std::fabs(sum[i]) <= std::numeric_limits<float>::max())
+            --h;
           words[i] = (words[i] & ~(0xffffu << shift)) | h << shift;
         }
       }

@@ -26,7 +26,7 @@ struct SrcF32 {
   static double get(const uint32_t *p, int l, int e) {
     return static_cast<double>(asF32(p[e * kLaneStride + l]));
   }
-  static uint32_t make(double x) { return asU32(static_cast<float>(x)); }
+  static uint32_t make(double x, bool) { return asU32(static_cast<float>(x)); }
 };
 struct SrcF16 {
   static constexpr const char *name = "f16";
@@ -35,7 +35,12 @@ struct SrcF16 {
     return static_cast<double>(halfToFloat(static_cast<uint16_t>(
         p[e / 2 * kLaneStride + l] >> (16 * (e & 1)))));
   }
-  static uint32_t make(double x) { return floatToHalf(forHalf(x)); }
+  static uint32_t make(double x, bool limit) {
+    uint32_t half = floatToHalf(forHalf(x));
+    bool over = (half & 0x7fff) == 0x7c00 &&
+                std::fabs(x) <= std::numeric_limits<double>::max();
+    return limit && over ? half - 1 : half;
+  }
 };
 struct SrcBf16 {
   static constexpr const char *name = "bf16";
@@ -45,7 +50,7 @@ struct SrcBf16 {
     return static_cast<double>(asF32(e & 1 ? word & 0xffff0000 : word << 16));
   }
   // Exact products of powers of two: rounding to fp32 first changes nothing.
-  static uint32_t make(double x) {
+  static uint32_t make(double x, bool) {
     return floatToBf16(static_cast<float>(x));
   }
 };
@@ -71,9 +76,6 @@ double scaleOf(uint32_t scale) {
                          : std::ldexp(1.0, exponent - 127);
 }
 
-/// MODE.FP16_OVFL: results that are too large become the largest number.
-bool saturates(const Wave &w) { return (w.mode >> 23) & 1; }
-
 bool sel(const MicroOp &op, int bit) { return (op.aux >> bit) & 1; }
 /// The byte that two bits of op_sel name.
 unsigned byteAt(const MicroOp &op, int bit) { return (op.aux >> bit) & 3; }
@@ -97,9 +99,11 @@ void packTwo(Wave &w, const MicroOp &op) {
   const uint32_t *a = source(w, op, 0), *b = source(w, op, 1);
   uint32_t r[kLaneStride];
   for (int l = 0; l < w.lanes; ++l)
-    r[l] = M::encode(static_cast<double>(asF32(a[l])), saturates(w), nullptr) |
-           M::encode(static_cast<double>(asF32(b[l])), saturates(w), nullptr)
-               << 8;
+    r[l] =
+        M::encode(static_cast<double>(asF32(a[l])), w.limitsOverflow(),
+                  nullptr) |
+        M::encode(static_cast<double>(asF32(b[l])), w.limitsOverflow(), nullptr)
+            << 8;
   insert(w, op, r, sel(op, 2) ? 16 : 0, 16);
 }
 /// v_cvt_sr_fp8_f32: one number, stochastically rounded, into a byte.
@@ -108,7 +112,8 @@ void stochasticOne(Wave &w, const MicroOp &op) {
   const uint32_t *a = source(w, op, 0), *seed = source(w, op, 1);
   uint32_t r[kLaneStride];
   for (int l = 0; l < w.lanes; ++l)
-    r[l] = M::encode(static_cast<double>(asF32(a[l])), saturates(w), &seed[l]);
+    r[l] = M::encode(static_cast<double>(asF32(a[l])), w.limitsOverflow(),
+                     &seed[l]);
   insert(w, op, r, 8 * byteAt(op, 2), 8);
 }
 /// v_cvt_sr_bf16_f32, v_cvt_sr_f16_f32: the bits below the result, plus as many
@@ -125,9 +130,9 @@ void stochasticHalf(Wave &w, const MicroOp &op) {
       r[l] = M::infinity | (x < 0 ? M::signBit : 0);
     else if (KEPT == 7 && std::fabs(x) >= 1e30)
       // Beyond what MiniFloat::encode takes: the same on scaled numbers.
-      r[l] = M::encode(x * 0x1p-64, saturates(w), &seed[l]) + (64u << 7);
+      r[l] = M::encode(x * 0x1p-64, w.limitsOverflow(), &seed[l]) + (64u << 7);
     else
-      r[l] = M::encode(x, saturates(w), &seed[l]);
+      r[l] = M::encode(x, w.limitsOverflow(), &seed[l]);
   }
   insert(w, op, r, sel(op, 2) ? 16 : 0, 16);
 }
@@ -144,8 +149,8 @@ void scaledPair(Wave &w, const MicroOp &op) {
   uint32_t r[kLaneStride];
   for (int l = 0; l < w.lanes; ++l) {
     double s = scaleOf(scale[l]);
-    r[l] = M::encode(S::get(a, l, 0) / s, saturates(w), nullptr) |
-           M::encode(S::get(b, l, two ? 0 : 1) / s, saturates(w), nullptr)
+    r[l] = M::encode(S::get(a, l, 0) / s, w.limitsOverflow(), nullptr) |
+           M::encode(S::get(b, l, two ? 0 : 1) / s, w.limitsOverflow(), nullptr)
                << M::width;
   }
   if (M::width == 4)
@@ -163,7 +168,7 @@ void scaledStochastic(Wave &w, const MicroOp &op) {
     double s = scaleOf(scale[l]);
     r[l] = 0;
     for (int e = 0; e < COUNT; ++e)
-      r[l] |= M::encode(S::get(a, l, e) / s, saturates(w), &seed[l])
+      r[l] |= M::encode(S::get(a, l, e) / s, w.limitsOverflow(), &seed[l])
               << (e * M::width);
   }
   insert(w, op, r, 8 * byteAt(op, 2), 8);
@@ -182,7 +187,7 @@ void scaled32(Wave &w, const MicroOp &op) {
     for (int e = 0; e < 32; ++e) {
       double x = INTERLEAVED ? S::get(e & 1 ? b : a, l, e / 2) : S::get(a, l, e);
       uint64_t code =
-          M::encode(x / s, saturates(w), STOCHASTIC ? &seed[l] : nullptr);
+          M::encode(x / s, w.limitsOverflow(), STOCHASTIC ? &seed[l] : nullptr);
       int bit = 6 * e;
       code <<= bit % 32;
       r[bit / 32 * kLaneStride + l] |= static_cast<uint32_t>(code);
@@ -202,7 +207,8 @@ void unscaleOne(Wave &w, const MicroOp &op) {
   uint32_t r[kLaneStride];
   for (int l = 0; l < w.lanes; ++l)
     r[l] = S::make(static_cast<double>(M::decode(a[l] >> (8 * byteAt(op, 0)))) *
-                   scaleOf(scale[l]));
+                       scaleOf(scale[l]),
+                   w.limitsOverflow());
   if (S::perWord == 2)
     insert(w, op, r, sel(op, 2) ? 16 : 0, 16);
   else
@@ -216,9 +222,10 @@ void unscalePair(Wave &w, const MicroOp &op) {
   alignas(64) uint32_t r[2 * kLaneStride] = {};
   for (int l = 0; l < w.lanes; ++l)
     for (int e = 0; e < 2; ++e) {
-      uint32_t x = S::make(
-          static_cast<double>(M::decode(a[l] >> (shift + unsigned(e) * M::width))) *
-          scaleOf(scale[l]));
+      uint32_t x = S::make(static_cast<double>(M::decode(
+                               a[l] >> (shift + unsigned(e) * M::width))) *
+                               scaleOf(scale[l]),
+                           w.limitsOverflow());
       if (S::perWord == 1)
         r[e * static_cast<int>(kLaneStride) + l] = x;
       else
@@ -237,9 +244,10 @@ void unscale32(Wave &w, const MicroOp &op) {
       if (bit % 32 > 26)
         both |= uint64_t(a[(bit / 32 + 1) * static_cast<int>(kLaneStride) + l])
                 << 32;
-      uint32_t x = S::make(
-          static_cast<double>(M::decode(static_cast<uint32_t>(both >> (bit % 32)))) *
-          scaleOf(scale[l]));
+      uint32_t x = S::make(static_cast<double>(M::decode(
+                               static_cast<uint32_t>(both >> (bit % 32)))) *
+                               scaleOf(scale[l]),
+                           w.limitsOverflow());
       r[e / S::perWord * static_cast<int>(kLaneStride) + l] |=
           x << (16 * (e % S::perWord));
     }
@@ -383,7 +391,8 @@ void addConvertRows(std::vector<Row> &rows) {
   rows.push_back(plainRow("v_cvt_pk_bf16_f32",
                           laneLoop<ToBf16Pair, U32, F32, F32>, Ty::U32, F, F, 0));
   rows.push_back(plainRow("v_cvt_pk_f16_f32",
-                          laneLoop<ToHalfPair, U32, F32, F32>, Ty::U32, F, F, 0));
+                          laneLoop<ToHalfPair, U32, F32, F32>, Ty::PH, F, F,
+                          0));
   addScaled<SrcF32>(add);
   addScaled<SrcF16>(add);
   addScaled<SrcBf16>(add);

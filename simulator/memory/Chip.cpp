@@ -112,11 +112,11 @@ constexpr Cdna kCdna[] = {
      4096, 64, 8,
      "CDNA2 ISA document and white paper; MI250X data sheet; LLVM AMDGPUUsage"},
     {"gfx942", "gfx9-4-generic", "AMD Instinct MI300X (simulated)", false, true,
-     64, LdsKind::Cdna, 0, 304, 8, 2100, 1300, 8192, 192, 4,
+     64, LdsKind::Cdna, kTraitMfmaClamp, 304, 8, 2100, 1300, 8192, 192, 4,
      "CDNA3 ISA document; MI300X data sheet; LLVM AMDGPUUsage"},
     {"gfx950", "gfx9-4-generic", "AMD Instinct MI355X (simulated)", false, true,
-     160, LdsKind::Cdna4, kTraitOcpFloat8, 256, 8, 2400, 2000, 8192, 288, 4,
-     "CDNA4 ISA document; MI355X data sheet; LLVM AMDGPUUsage"},
+     160, LdsKind::Cdna4, kTraitOcpFloat8 | kTraitMfmaClamp, 256, 8, 2400, 2000,
+     8192, 288, 4, "CDNA4 ISA document; MI355X data sheet; LLVM AMDGPUUsage"},
 };
 
 ChipInfo makeCdna(const Cdna &c) {

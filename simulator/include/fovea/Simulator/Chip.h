@@ -22,6 +22,7 @@ enum ChipTraits : uint32_t {
   kTraitOcpFloat8 = 1 << 0,     ///< fp8 and bf8 are OCP's, not the FNUZ formats
   kTraitMfmaFlushHalf = 1 << 1, ///< MFMA flushes fp16 and bf16 denormals
   kTraitDot2Flush = 1 << 2,     ///< v_dot2_f32_f16 knows no denormals
+  kTraitMfmaClamp = 1 << 3,     ///< MFMA heeds MODE.FP16_OVFL
   kTraitSplitWmma = 1 << 16, ///< WMMA operands are spread over the wave (GFX12)
 };
 
