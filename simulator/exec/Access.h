@@ -9,6 +9,7 @@
 
 #include "exec/Engine.h"
 #include "exec/Observer.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/LaneMath.h"
 
 namespace fovea::sim::FOVEA_VARIANT {
@@ -107,6 +108,43 @@ inline void storeWords(Wave &w, unsigned reg, uint64_t mask, Place place) {
 /// Whether all active lanes' accesses lie in allocations; fails the wave if not.
 bool checkMemory(Wave &w, const MicroOp &op, const uint64_t *address,
                  uint64_t mask, uint32_t bytes);
+
+/// Which elements of a buffer resource are in range. Offsets are those of the
+/// instruction and of the lane; the scalar one moves the address alone.
+struct BufferRange {
+  uint64_t limit;   ///< of the offset of an element's end
+  uint64_t records; ///< of the index; all where it is not looked at
+
+  bool holds(uint64_t index, uint64_t end) const {
+    return index < records && end <= limit;
+  }
+};
+/// CDNA: "Range Checking" in the chapters on vector memory, where raw buffers
+/// compare the offset and structured ones the index. RDNA: the table "Buffer
+/// Out Of Bounds Selection", by word 3 of the resource \p r.
+inline BufferRange bufferRange(const ChipInfo &chip, const uint32_t *r,
+                               uint32_t stride, bool swizzle, bool idxen,
+                               uint32_t soffset, uint32_t bytes) {
+  constexpr uint64_t all = ~uint64_t(0) >> 1;
+  const uint32_t records = r[2];
+  if (!chip.bufferOobSelect) {
+    if (idxen && stride != 0)
+      return {swizzle ? uint64_t(stride) + bytes - 1 : all, records};
+    return {records, all};
+  }
+  switch ((r[3] >> 28) & 3) {
+  case 0:
+    return {stride, records};
+  case 1:
+    return {all, records};
+  case 2:
+    return {all, records ? all : 0};
+  default:
+    if (swizzle && stride != 0)
+      return {stride, records};
+    return {records > soffset ? records - soffset : 0, all};
+  }
+}
 
 /// Widens or places what a load of 1 or 2 bytes read, by the row's flags.
 inline uint32_t extend(uint32_t x, uint32_t bytes, uint32_t flags, uint32_t old) {

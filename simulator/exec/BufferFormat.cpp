@@ -150,7 +150,7 @@ void execBufferFormat(Wave &w, const MicroOp &op) {
     format = op.aux;
   Element element(format & 15, (format >> 4) & 7);
   uint64_t base = r[0] | uint64_t(r[1] & 0xffff) << 32;
-  uint32_t stride = (r[1] >> 16) & 0x3fff, records = r[2];
+  uint32_t stride = (r[1] >> 16) & 0x3fff;
   bool swizzle = r[1] >> (w.group->chip->bufferOobSelect ? 30 : 31);
   bool addTid = (r[3] >> 23) & 1;
   uint32_t indexStride = 8u << ((r[3] >> 21) & 3);
@@ -159,16 +159,14 @@ void execBufferFormat(Wave &w, const MicroOp &op) {
   const uint32_t *vIndex = idxen ? w.vreg(op.s[0].reg) : nullptr;
   const uint32_t *vOffset =
       op.flags & kOffen ? w.vreg(op.s[0].reg + (idxen ? 1 : 0)) : nullptr;
-  uint64_t limit = records > soffset ? records - soffset : 0;
-  bool structured = idxen && stride != 0;
+  const BufferRange range = bufferRange(*w.group->chip, r, stride, swizzle,
+                                        idxen, soffset, element.bytes);
   uint64_t address[kLaneStride], inRange = 0;
   forEachLane(mask, [&](int l) {
     uint64_t index = (vIndex ? vIndex[l] : 0) + uint64_t(addTid ? l : 0);
     uint64_t offset = static_cast<uint64_t>(static_cast<uint32_t>(op.offset)) +
                       (vOffset ? vOffset[l] : 0);
-    bool in = structured ? index < records && !(swizzle && offset >= stride)
-                         : offset + element.bytes <= limit;
-    if (in && element.bytes)
+    if (element.bytes && range.holds(index, offset + element.bytes))
       inRange |= uint64_t(1) << l;
     address[l] = swizzle && stride
                      ? base + soffset +

@@ -253,7 +253,7 @@ void execBuffer(Wave &w, const MicroOp &op) {
   // [95:64], index stride [118:117], add thread id [119].
   const uint32_t *r = &w.s[op.s[2].reg];
   uint64_t base = r[0] | uint64_t(r[1] & 0xffff) << 32;
-  uint32_t stride = (r[1] >> 16) & 0x3fff, records = r[2];
+  uint32_t stride = (r[1] >> 16) & 0x3fff;
   bool swizzle = r[1] >> (w.group->chip->bufferOobSelect ? 30 : 31);
   bool addTid = (r[3] >> 23) & 1;
   if (__builtin_expect(base >> 32 == kScratchBuffer >> 32, 0))
@@ -267,20 +267,18 @@ void execBuffer(Wave &w, const MicroOp &op) {
   const uint32_t *vOffset =
       offen ? w.vreg(op.s[0].reg + (idxen ? 1 : 0)) : nullptr;
   uint32_t bytes = bytesOf(row);
-  bool structured = idxen && stride != 0;
-  uint64_t limit = records > soffset ? records - soffset : 0;
-  // RDNA: the resource says what is checked. 2: that there are records at all,
-  // 1: the index alone.
-  unsigned select = w.group->chip->bufferOobSelect ? (r[3] >> 28) & 3 : 3;
-  bool unchecked = select == 2 && records;
-  if (unchecked)
-    limit = ~uint64_t(0) >> 1;
+  const ChipInfo &chip = *w.group->chip;
+  const BufferRange range =
+      bufferRange(chip, r, stride, swizzle, idxen, soffset, bytes);
+  // Words are checked one by one, but in atomics.
+  const bool byWord = row.param == 4 && !(row.flags & kAtomic);
 
   uint64_t address[kLaneStride];
   uint64_t inRange = 0, partial = 0;
+  uint32_t room[kLaneStride]; // words in range, of partial lanes
   if (!idxen && !addTid && !swizzle) {
     uint64_t start = base + soffset;
-    uint64_t highest = 0;
+    uint64_t highest = 0, limit = range.records ? range.limit : 0;
     for (int l = 0; l < w.lanes; ++l) {
       uint64_t at = static_cast<uint64_t>(static_cast<uint32_t>(op.offset)) +
                     (vOffset ? vOffset[l] : 0);
@@ -293,9 +291,10 @@ void execBuffer(Wave &w, const MicroOp &op) {
       forEachLane(mask, [&](int l) {
         if (address[l] + bytes <= limit)
           inRange |= uint64_t(1) << l;
-        else if (address[l] + 4 <= limit && row.param == 4 &&
-                 !(row.flags & kAtomic))
+        else if (byWord && address[l] + 4 <= limit) {
           partial |= uint64_t(1) << l;
+          room[l] = static_cast<uint32_t>((limit - address[l]) / 4);
+        }
       });
     }
     for (int l = 0; l < w.lanes; ++l)
@@ -305,12 +304,13 @@ void execBuffer(Wave &w, const MicroOp &op) {
       uint64_t index = (vIndex ? vIndex[l] : 0) + uint64_t(addTid ? l : 0);
       uint64_t offset = static_cast<uint64_t>(static_cast<uint32_t>(op.offset)) +
                         (vOffset ? vOffset[l] : 0);
-      bool in = structured && !unchecked
-                    ? index < records &&
-                          !(swizzle && select != 1 && offset >= stride)
-                    : offset + bytes <= limit;
-      if (in)
+      if (range.holds(index, offset + bytes)) {
         inRange |= uint64_t(1) << l;
+      } else if (byWord && chip.bufferOobSelect &&
+                 range.holds(index, offset + 4)) {
+        partial |= uint64_t(1) << l;
+        room[l] = static_cast<uint32_t>((range.limit - offset) / 4);
+      }
       if (swizzle && stride)
         address[l] = base + soffset +
                      (index / indexStride * stride + offset / 4 * 4) *
@@ -326,11 +326,8 @@ void execBuffer(Wave &w, const MicroOp &op) {
   if (out && (row.flags & kLoad) && !(op.flags & kLdsDirect)) {
     // Out of range reads give 0, each word for itself.
     forEachLane(out, [&](int l) {
-      bool part = (partial >> l) & 1;
-      uint64_t words = 0;
-      if (part) {
-        uint64_t at = address[l] - base - soffset;
-        words = (limit - at) / 4;
+      uint64_t words = (partial >> l) & 1 ? room[l] : 0;
+      if (words) {
         uint64_t n = words * 4;
         if (!w.group->cache.covers(address[l], address[l] + n)) {
           if (w.state == WaveState::Running)
@@ -348,7 +345,7 @@ void execBuffer(Wave &w, const MicroOp &op) {
     });
   } else if (partial && (row.flags & kStore)) {
     forEachLane(partial, [&](int l) {
-      uint64_t n = (limit - (address[l] - base - soffset)) / 4 * 4;
+      uint64_t n = uint64_t(room[l]) * 4;
       if (!w.group->cache.covers(address[l], address[l] + n)) {
         if (w.state == WaveState::Running)
           outside(w, op, l, address[l], static_cast<uint32_t>(n));

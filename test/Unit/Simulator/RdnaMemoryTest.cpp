@@ -135,6 +135,53 @@ TEST_P(RdnaMemory, TypedBuffersAndRangeChecks) {
   }
 }
 
+/// What a resource of \p records and \p stride bytes gives, by OOB_SELECT.
+TEST_P(RdnaMemory, ResourcesSelectTheirRangeCheck) {
+  const std::string wait = rdnaWait(GetParam());
+  constexpr uint32_t kRecords = 20, kStride = 8;
+  for (uint32_t select = 0; select < 4; ++select)
+    for (uint32_t swizzle : {0u, 1u}) {
+      fill();
+      char setup[512];
+      std::snprintf(setup, sizeof setup,
+                    "  s_mov_b32 s20, s10\n  s_or_b32 s21, s11, 0x%x\n"
+                    "  s_mov_b32 s22, %u\n  s_mov_b32 s23, 0x%x\n"
+                    // Offsets of 0, 4, 8, 12 beside the index.
+                    "  v_mov_b32 v2, v0\n  v_and_b32 v3, 3, v0\n"
+                    "  v_lshlrev_b32 v3, 2, v3\n  s_mov_b32 s24, 4\n",
+                    kStride << 16 | swizzle << 30, kRecords,
+                    0x14facu | select << 28);
+      execute(std::string(setup) +
+              "  buffer_load_b64 v[24:25], v1, s[20:23], s24 offen\n"
+              "  buffer_load_b32 v26, v[2:3], s[20:23], null idxen offen\n"
+              "  tbuffer_load_format_x v27, v[2:3], s[20:23], null "
+              "format:[BUF_FMT_32_UINT] idxen offen\n" +
+              wait);
+      const bool raw = select == 3 && !swizzle;
+      auto in = [&](uint64_t index, uint64_t end, uint32_t soffset) {
+        if (select == 2)
+          return true;
+        if (raw)
+          return end <= kRecords - soffset;
+        return index < kRecords && (select == 1 || end <= kStride);
+      };
+      for (uint32_t l = 0; l < GetParam().lanes; ++l) {
+        SCOPED_TRACE("select " + std::to_string(select) + " swizzle " +
+                     std::to_string(swizzle) + " lane " + std::to_string(l));
+        if (!swizzle)
+          for (uint32_t word = 0; word < 2; ++word)
+            EXPECT_EQ(Out[64 * word + l],
+                      in(0, 4 * l + 4 * word + 4, 4) ? B[l + word + 1] : 0);
+        uint32_t offset = 4 * (l & 3);
+        // Swizzled: words of eight records lie side by side.
+        uint32_t at = swizzle ? l / 8 * 2 * 8 + offset / 4 * 8 + l % 8
+                              : 2 * l + offset / 4;
+        EXPECT_EQ(Out[128 + l], in(l, offset + 4, 0) ? B[at] : 0);
+        EXPECT_EQ(Out[192 + l], in(l, offset + 4, 0) ? B[at] : 0);
+      }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Targets, RdnaMemory,
                          ::testing::Values(RdnaTarget{"gfx1100", 32},
                                            RdnaTarget{"gfx1151", 64},
