@@ -159,6 +159,13 @@ inline uint32_t extend(uint32_t x, uint32_t bytes, uint32_t flags, uint32_t old)
   return x;
 }
 
+/// What a D16 load keeps of the half that it does not write: with SRAM-ECC
+/// nothing, since registers are written as a whole (LLVM's
+/// d16PreservesUnusedBits).
+inline uint32_t keptByD16(const Wave &w) {
+  return w.group->chip->sramecc == Feature::On ? 0 : ~0u;
+}
+
 /// Loads by element size and count. `reg` is the first destination register.
 template <class Place>
 void loadAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place) {
@@ -171,10 +178,11 @@ void loadAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place) 
     }
   }
   uint32_t *d = w.vreg(reg);
+  const uint32_t kept = keptByD16(w);
   forEachLane(mask, [&](int l) {
     uint32_t x = 0;
     std::memcpy(&x, place(l), row.param);
-    d[l] = extend(x, row.param, row.flags, d[l]);
+    d[l] = extend(x, row.param, row.flags, d[l] & kept);
   });
 }
 

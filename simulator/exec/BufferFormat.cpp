@@ -198,6 +198,7 @@ void execBufferFormat(Wave &w, const MicroOp &op) {
     });
     return;
   }
+  const uint32_t kept = keptByD16(w);
   forEachLane(mask, [&](int l) {
     uint32_t x[4] = {0, 0, 0, 0}, y[4];
     bool in = (inRange >> l) & 1;
@@ -211,10 +212,12 @@ void execBufferFormat(Wave &w, const MicroOp &op) {
       uint32_t *d = w.vreg(op.d.reg + (d16 ? i / 2 : i));
       if (!d16)
         d[l] = y[i];
-      else if (i % 2 || high)
+      else if (i % 2)
         d[l] = (d[l] & 0xffff) | narrow(y[i], element) << 16;
+      else if (high)
+        d[l] = (d[l] & kept & 0xffff) | narrow(y[i], element) << 16;
       else
-        d[l] = (n > 1 ? 0 : d[l] & 0xffff0000) | narrow(y[i], element);
+        d[l] = (n > 1 ? 0 : d[l] & kept & 0xffff0000) | narrow(y[i], element);
     }
   });
 }

@@ -340,7 +340,9 @@ void execBuffer(Wave &w, const MicroOp &op) {
         if (i < words)
           std::memcpy(&x, reinterpret_cast<uint8_t *>(address[l]) + 4 * i, 4);
         uint32_t *d = w.vreg(op.d.reg + static_cast<unsigned>(i));
-        d[l] = row.param < 4 ? extend(0, row.param, row.flags, d[l]) : x;
+        d[l] = row.param < 4
+                   ? extend(0, row.param, row.flags, d[l] & keptByD16(w))
+                   : x;
       }
     });
   } else if (partial && (row.flags & kStore)) {
