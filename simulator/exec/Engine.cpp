@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Engine.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/LaneMath.h"
 
 #if defined(__SSE2__)
@@ -167,6 +168,11 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
     for (int l = 0; l < w.lanes; ++l)
       t[l] = (t[l] & 0x7f800000) ? t[l] : t[l] & 0x80000000;
   }
+  if (!(w.mode & 0x40) && ty == Ty::F64) {
+    own();
+    for (int l = 0; l < w.lanes; ++l)
+      F64::store(t, l, flushed(F64::load(t, l)));
+  }
   if (flush16 && !(op.row->flags & kRaw)) {
     own();
     for (int l = 0; l < w.lanes; ++l) {
@@ -184,6 +190,19 @@ const uint32_t *prepare(Wave &w, const MicroOp &op, int i, uint64_t &mask) {
 float omodScale(unsigned omod) {
   return omod == 1 ? 2.0f : omod == 2 ? 4.0f : 0.5f;
 }
+/// The output modifier that counts: none where results keep denormals, or MODE
+/// asks for IEEE's rules.
+unsigned omodOf(const Wave &w, const MicroOp &op) {
+  uint32_t keeps = op.row->d == Ty::F32 ? 0x20 : 0x80;
+  bool ieee = w.group->chip->modeHasIeee && (w.mode & 0x200);
+  return (w.mode & keeps) || ieee ? 0 : op.omod;
+}
+/// \p x times what an output modifier stands for; it makes no -0.
+template <class T>
+T modified(T x, unsigned omod) {
+  T scaled = x * static_cast<T>(omodScale(omod));
+  return scaled == 0 ? T(0) : scaled;
+}
 /// To [0, 1]; NaN becomes 0 where MODE.DX10_CLAMP says so.
 template <class T>
 T clampUnit(const Wave &w, T x) {
@@ -196,25 +215,28 @@ T clampUnit(const Wave &w, T x) {
 void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
   Ty ty = op.row->d;
   bool clamp = op.flags & kClamp;
+  const unsigned omod = op.omod ? omodOf(w, op) : 0;
   if (ty == Ty::F32 || ty == Ty::PF) {
     unsigned words = wordsOf(ty);
     for (unsigned k = 0; k < words * kLaneStride; ++k) {
       float x = bits<float>(r[k]);
-      if (op.omod)
-        x *= omodScale(op.omod);
+      if (omod)
+        x = modified(x, omod);
       if (clamp)
         x = clampUnit(w, x);
       if (!(w.mode & 0x20))
         x = flushed(x);
       r[k] = bits<uint32_t>(x);
     }
-  } else if (ty == Ty::F64 && (op.omod || clamp)) {
+  } else if (ty == Ty::F64 && (omod || clamp || !(w.mode & 0x80))) {
     for (int l = 0; l < w.lanes; ++l) {
       double x = F64::load(r, l);
-      if (op.omod)
-        x *= static_cast<double>(omodScale(op.omod));
+      if (omod)
+        x = modified(x, omod);
       if (clamp)
         x = clampUnit(w, x);
+      if (!(w.mode & 0x80))
+        x = flushed(x);
       F64::store(r, l, x);
     }
   } else if (ty == Ty::F16 || ty == Ty::PH) {
@@ -223,11 +245,11 @@ void finish(const Wave &w, const MicroOp &op, uint32_t *r) {
       for (int half = 0; half < (ty == Ty::PH ? 2 : 1); ++half) {
         uint16_t raw = static_cast<uint16_t>(r[l] >> (16 * half));
         float x = halfToFloat(raw);
-        if (op.omod)
-          x *= omodScale(op.omod);
+        if (omod)
+          x = modified(x, omod);
         if (clamp)
           x = clampUnit(w, x);
-        raw = op.omod || clamp ? floatToHalf(x) : raw;
+        raw = omod || clamp ? floatToHalf(x) : raw;
         if (!(w.mode & 0x80) && !(raw & 0x7c00))
           raw &= 0x8000;
         out |= static_cast<uint32_t>(raw) << (16 * half);
@@ -376,14 +398,19 @@ void execVectorSlow(Wave &w, const MicroOp &op) {
       p[i] = lanesOf(w, op.s[i], i);
     for (int k = 0; k < 2; ++k) {
       const uint32_t *q[3];
-      alignas(64) uint32_t negated[3][kLaneStride];
+      alignas(64) uint32_t changed[3][kLaneStride];
       for (int i = 0; i < 3; ++i) {
         const Operand &o = op.s[i];
         q[i] = p[i] + ((k ? o.selHi : o.selLo) ? kLaneStride : 0);
         if (k ? o.negHi : o.negLo) {
           for (unsigned l = 0; l < kLaneStride; ++l)
-            negated[i][l] = q[i][l] ^ 0x80000000u;
-          q[i] = negated[i];
+            changed[i][l] = q[i][l] ^ 0x80000000u;
+          q[i] = changed[i];
+        }
+        if (!(w.mode & 0x10)) {
+          for (unsigned l = 0; l < kLaneStride; ++l)
+            changed[i][l] = asU32(flushed(asF32(q[i][l])));
+          q[i] = changed[i];
         }
       }
       Rounding rounding(w, row);

@@ -96,6 +96,10 @@ inline float flushed(float x) {
   return (u & 0x7f800000) == 0 ? asF32(u & 0x80000000) : x;
 }
 
+inline double flushed(double x) {
+  uint64_t u = asU64(x), sign = uint64_t(1) << 63;
+  return (u >> 52 & 0x7ff) == 0 ? asF64(u & sign) : x;
+}
 /// Both halves of a word with denormals of fp16 made zeros.
 inline uint32_t flushedHalves(uint32_t x) {
   uint32_t keep = (x & 0x7c00 ? 0xffffu : 0x8000u) |

@@ -106,7 +106,9 @@ FLOAT1(fRound, std::nearbyint(a))
   void NAME(Wave &w, const MicroOp &op) {                                      \
     float a = T::load(w, op.s[0]);                                             \
     static const float kScale[] = {1.0f, 2.0f, 4.0f, 0.5f};                    \
-    float r = (EXPR) * kScale[op.omod];                                        \
+    /* Ignored where results keep denormals. */                                \
+    bool plain = w.mode & (T::half ? 0x80 : 0x20);                             \
+    float r = (EXPR) * kScale[plain ? 0 : op.omod];                            \
     if (op.flags & kClamp)                                                     \
       r = r > 0 ? (r < 1 ? r : 1.0f) : 0.0f;                                   \
     T::store(w, op, r);                                                        \

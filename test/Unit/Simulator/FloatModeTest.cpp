@@ -219,4 +219,61 @@ TEST_F(FloatMode, OverflowOfMatrixCoresIsLimited) {
   EXPECT_EQ(product("gfx942", "", i8, ones, tens), 0x7fffff00u + 320);
 }
 
+/// Flushes denormals of fp32, or of fp16 and fp64.
+const std::string kFlush32 = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0\n"
+                             "  s_nop 1\n  ";
+const std::string kFlush64 = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 6, 2), 0\n"
+                             "  s_nop 1\n  ";
+/// Takes MODE.IEEE away.
+const std::string kNoIeee = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 9, 1), 0\n"
+                            "  s_nop 1\n  ";
+
+TEST_F(FloatMode, PackedFp32TakesDenormalsByMode) {
+  const u64 denormal = 0x0040000000400000, big = asWord(0x1p40f) * 0x100000001u;
+  for (const char *inst :
+       {"v_pk_mul_f32 v[8:9], v[2:3], v[4:5]",
+        "v_pk_fma_f32 v[8:9], v[2:3], v[4:5], v[6:7]",
+        "v_pk_fma_f32 v[8:9], v[2:3], v[4:5], v[6:7] neg_lo:[1,0,0] "
+        "neg_hi:[1,0,0]"}) {
+    EXPECT_EQ(cdna("gfx942", kFlush32 + inst, denormal, big) &
+                  0x7fffffff7fffffff,
+              0u);
+    EXPECT_NE(cdna("gfx942", inst, denormal, big) & 0x7fffffff7fffffff, 0u);
+  }
+  EXPECT_EQ(cdna("gfx942", kFlush32 + "v_pk_add_f32 v[8:9], v[2:3], v[4:5]",
+                 denormal, denormal),
+            0u);
+}
+
+TEST_F(FloatMode, Fp64TakesDenormalsByMode) {
+  const u64 denormal = u64(1) << 51, big = as<u64>(1024.0);
+  const u64 small = as<u64>(0x1p-1022), half = as<u64>(0.5);
+  const std::string mul = "v_mul_f64 v[8:9], v[2:3], v[4:5]";
+  EXPECT_EQ(cdna("gfx942", mul, denormal, big), as<u64>(0x1p-1013));
+  EXPECT_EQ(cdna("gfx942", kFlush64 + mul, denormal, big), 0u);
+  EXPECT_EQ(cdna("gfx942", kFlush32 + mul, denormal, big), as<u64>(0x1p-1013));
+  EXPECT_EQ(cdna("gfx942", mul, small, half), denormal);
+  EXPECT_EQ(cdna("gfx942", kFlush64 + mul, small, half), 0u);
+}
+
+TEST_F(FloatMode, OutputModifiersNeedFlushingWithoutIeee) {
+  const u32 one = asWord(1.0f), four = asWord(4.0f);
+  const std::string mul = "v_mul_f32 v8, v2, v4 mul:4";
+  EXPECT_EQ(low(cdna("gfx942", mul, one, one)), one);
+  EXPECT_EQ(low(cdna("gfx942", kNoIeee + mul, one, one)), one);
+  EXPECT_EQ(low(cdna("gfx942", kFlush32 + mul, one, one)), one);
+  EXPECT_EQ(low(cdna("gfx942", kNoIeee + kFlush32 + mul, one, one)), four);
+  // -0 becomes +0.
+  EXPECT_EQ(low(cdna("gfx942", kNoIeee + kFlush32 + mul, 0x80000000, one)), 0u);
+  // GFX12 has no MODE.IEEE.
+  const std::string rdnaMul = "v_mul_f32 v24, v8, v16 mul:4";
+  EXPECT_EQ(low(rdna("gfx1201", rdnaMul, one, one)), one);
+  EXPECT_EQ(low(rdna("gfx1201", kFlush32 + rdnaMul, one, one)), four);
+  EXPECT_EQ(low(rdna("gfx1100", kFlush32 + rdnaMul, one, one)), one);
+  EXPECT_EQ(
+      low(cdna("gfx942", kNoIeee + kFlush64 + "v_add_f16 v8, v2, v4 div:2",
+               toHalf(1), toHalf(2))),
+      toHalf(1.5));
+}
+
 } // namespace

@@ -220,7 +220,7 @@ const Case kCases[] = {
 , "gfx115 gfx12"
 }
 , {"v_s_rcp_f32 s30, -s20 mul:2\n  v_s_exp_f32 s31, 3.0 clamp",
-   S{x.s[14] = asWord(1 / -1.5f * 2), x.s[15] = asWord(1);
+   S{x.s[14] = asWord(1 / -1.5f), x.s[15] = asWord(1);
 }
 , "gfx12"
 }
