@@ -206,8 +206,11 @@ void storeAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place)
 enum AtomicOp : uint32_t {
   kSwap, kCmpSwap, kAdd, kSub, kRsub, kSmin, kUmin, kSmax, kUmax, kAnd, kOr,
   kXor, kInc, kDec, kAddF, kMinF, kMaxF, kPkAddF16, kPkAddBf16, kMskor,
-  kWrap, kCondXchg, kSubClamp, kCondSub,
+  kWrap, kCondXchg, kSubClamp, kCondSub, kCmpSwapF,
 };
+constexpr bool isCompareSwap(uint32_t op) {
+  return op == kCmpSwap || op == kCmpSwapF;
+}
 
 /// The new value of an atomic; \p c is the comparand or second operand.
 template <class T>
@@ -218,6 +221,7 @@ T atomicResult(AtomicOp op, T old, T x, T c) {
   switch (op) {
   case kSwap: return x;
   case kCmpSwap: return old == c ? x : old;
+  case kCmpSwapF: return bits<F>(old) == bits<F>(c) ? x : old;
   case kAdd: return old + x;
   case kSubClamp: return old < x ? 0 : old - x;
   case kCondSub: return old < x ? old : old - x;
@@ -265,12 +269,64 @@ T atomicResult(AtomicOp op, T old, T x, T c) {
   return old;
 }
 
+/// Which denormals a float atomic takes for zeros ("Denormals" in the chapters
+/// on float atomics of the ISA documents).
+struct AtomicFlush {
+  bool in = false, out = false;
+  bool picks = true; ///< minimum and maximum give what they found, not zeros
+};
+inline AtomicFlush atomicFlush(const Wave &w, const Row &row) {
+  AtomicFlush flush;
+  const bool lds = row.form == Form::Ds, wide = row.param == 8;
+  const uint32_t traits = w.group->chip->traits;
+  flush.picks = !(traits & kTraitAtomicsKeep);
+  switch (row.count) {
+  case kAddF:
+    if (wide)
+      break;
+    // Memory: always, of what goes in.
+    flush.in = lds ? !(w.mode & 0x10) : !(traits & kTraitAtomicsKeep);
+    flush.out = lds && !(w.mode & 0x20);
+    break;
+  case kPkAddF16:
+    flush.in = lds && !(w.mode & 0x40);
+    flush.out = lds && !(w.mode & 0x80);
+    break;
+  case kMinF:
+  case kMaxF:
+  case kCmpSwapF:
+    flush.in = (lds || (traits & kTraitAtomicsFlush)) &&
+               !(w.mode & (wide ? 0x40 : 0x10));
+    break;
+  default:
+    break;
+  }
+  return flush;
+}
 template <class T>
-T atomicApply(AtomicOp op, uint8_t *place, T x, T c) {
+T flushedBits(AtomicOp op, T x) {
+  using F = std::conditional_t<sizeof(T) == 8, double, float>;
+  if (op == kPkAddF16)
+    return static_cast<T>(flushedHalves(static_cast<uint32_t>(x)));
+  return bits<T>(flushed(bits<F>(x)));
+}
+template <class T>
+T atomicFlushed(AtomicOp op, T old, T x, T c, AtomicFlush flush) {
+  T a = flush.in ? flushedBits(op, old) : old;
+  T b = flush.in ? flushedBits(op, x) : x;
+  T r = atomicResult<T>(op, a, b, flush.in ? flushedBits(op, c) : c);
+  if (flush.picks && (op == kMinF || op == kMaxF))
+    return r == a ? old : r == b ? x : r;
+  return flush.out ? flushedBits(op, r) : r;
+}
+
+template <class T>
+T atomicApply(AtomicOp op, uint8_t *place, T x, T c, AtomicFlush flush = {}) {
   T *p = reinterpret_cast<T *>(place);
   T old = __atomic_load_n(p, __ATOMIC_RELAXED);
   while (true) {
-    T fresh = atomicResult<T>(op, old, x, c);
+    T fresh = flush.in || flush.out ? atomicFlushed<T>(op, old, x, c, flush)
+                                    : atomicResult<T>(op, old, x, c);
     if (__atomic_compare_exchange_n(p, &old, fresh, true, __ATOMIC_SEQ_CST,
                                     __ATOMIC_RELAXED))
       return old;
@@ -284,6 +340,7 @@ template <class Place>
 bool atomicAny(Wave &w, const Row &row, uint64_t mask, Place place, unsigned x,
                unsigned c, unsigned d, bool returns, int &badLane) {
   auto kind = static_cast<AtomicOp>(row.count);
+  const AtomicFlush flush = atomicFlush(w, row);
   bool ok = true;
   forEachLane(mask, [&](int l) {
     uint8_t *p = place(l);
@@ -297,12 +354,12 @@ bool atomicAny(Wave &w, const Row &row, uint64_t mask, Place place, unsigned x,
       return;
     if (row.param == 8) {
       uint64_t old = atomicApply<uint64_t>(kind, p, U64::load(w.vreg(x), l),
-                                           U64::load(w.vreg(c), l));
+                                           U64::load(w.vreg(c), l), flush);
       if (returns)
         U64::store(w.vreg(d), l, old);
     } else {
       uint32_t old =
-          atomicApply<uint32_t>(kind, p, w.vreg(x)[l], w.vreg(c)[l]);
+          atomicApply<uint32_t>(kind, p, w.vreg(x)[l], w.vreg(c)[l], flush);
       if (returns)
         w.vreg(d)[l] = old;
     }

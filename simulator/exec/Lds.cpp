@@ -94,7 +94,7 @@ void execDs(Wave &w, const MicroOp &op) {
     unsigned x = op.s[1].reg;
     unsigned c = op.s[2].kind == Operand::Vgpr ? op.s[2].reg : x;
     // ds_cmpst: comparand first, then the value; ds_cmpstore has them turned.
-    if (row.count == kCmpSwap && !(row.flags & kValueFirst))
+    if (isCompareSwap(row.count) && !(row.flags & kValueFirst))
       std::swap(x, c);
     int bad = -1;
     if (!atomicAny(w, row, mask, place, x, c, op.d.reg, op.flags & kReturn, bad))
@@ -383,9 +383,9 @@ void addLdsRows(std::vector<Row> &rows) {
   INT_ATOMIC("xor", "b32", "b64", kXor)
   INT_ATOMIC("mskor", "b32", "b64", kMskor)
   INT_ATOMIC("cmpst", "b32", "b64", kCmpSwap)
-  INT_ATOMIC("cmpst", "f32", "f64", kCmpSwap)
+  INT_ATOMIC("cmpst", "f32", "f64", kCmpSwapF)
   INT_ATOMIC("cmpstore", "b32", "b64", kCmpSwap)
-  INT_ATOMIC("cmpstore", "f32", "f64", kCmpSwap)
+  INT_ATOMIC("cmpstore", "f32", "f64", kCmpSwapF)
   for (Row &row : rows)
     if (row.mnemonic.substr(0, 11) == "ds_cmpstore")
       row.flags |= kValueFirst;

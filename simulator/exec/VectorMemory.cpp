@@ -41,7 +41,7 @@ void transfer(Wave &w, const MicroOp &op, uint64_t mask, Place place) {
     return;
   if (row.flags & kAtomic) {
     unsigned x = op.s[1].reg;
-    unsigned c = row.count == kCmpSwap ? x + row.param / 4 : x;
+    unsigned c = isCompareSwap(row.count) ? x + row.param / 4 : x;
     int bad = -1;
     if (!atomicAny(w, row, mask, place, x, c, op.d.reg, op.flags & kReturn, bad))
       w.fail(ErrorCode::IllegalAddress, op, bad,

@@ -72,7 +72,7 @@ constexpr Atomic kAtomics[] = {
     // GFX11 and GFX12.
     {"atomic_min_num_f32", kMinF, false, 4},
     {"atomic_max_num_f32", kMaxF, false, 4},
-    {"atomic_cmpswap_f32", kCmpSwap, false, 4},
+    {"atomic_cmpswap_f32", kCmpSwapF, false, 4},
     {"atomic_csub_u32", kSubClamp, false, 4},
     {"atomic_sub_clamp_u32", kSubClamp, false, 4},
     {"atomic_cond_sub_u32", kCondSub, false, 4},

@@ -71,7 +71,8 @@ ChipInfo makeRdna(const Rdna &r) {
   chip.architectedFlatScratch = true;
   chip.workgroupIdsInTtmp = gfx12;
   chip.modeHasIeee = !gfx12;
-  chip.traits = gfx12 ? kTraitOcpFloat8 | kTraitSplitWmma : 0;
+  chip.traits = gfx12 ? kTraitOcpFloat8 | kTraitSplitWmma | kTraitAtomicsKeep
+                      : kTraitAtomicsFlush;
   chip.permuteIn32 = !gfx12;
   chip.bufferOobSelect = true;
   chip.unifiedFormats = true;

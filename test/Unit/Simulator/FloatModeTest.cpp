@@ -276,4 +276,55 @@ TEST_F(FloatMode, OutputModifiersNeedFlushingWithoutIeee) {
       toHalf(1.5));
 }
 
+TEST_F(FloatMode, AtomicsOnLdsTakeDenormalsByMode) {
+  // d: what LDS holds; the first lane alone accesses it.
+  auto lds = [&](const std::string &mode, const std::string &inst, u64 held,
+                 u64 b, u64 c = 0) {
+    return cdna("gfx942",
+                mode +
+                    "s_mov_b64 exec, 1\n  v_mov_b32 v12, 0\n  ds_write_b64 "
+                    "v12, v[2:3]\n  " +
+                    inst +
+                    "\n  s_waitcnt lgkmcnt(0)\n  ds_read_b64 v[8:9], v12\n  "
+                    "s_waitcnt lgkmcnt(0)\n  s_mov_b64 exec, -1",
+                held, b, c);
+  };
+  const u64 denormal = 0x00100000, wide = u64(1) << 40;
+  EXPECT_EQ(lds("", "ds_add_f32 v12, v4", denormal, denormal), 2 * denormal);
+  EXPECT_EQ(lds(kFlush32, "ds_add_f32 v12, v4", denormal, denormal), 0u);
+  EXPECT_EQ(lds(kFlush64, "ds_add_f64 v12, v[4:5]", wide, wide), 2 * wide);
+  // What the smaller of two zeros was stays as it is.
+  EXPECT_EQ(lds(kFlush32, "ds_min_f32 v12, v4", denormal, 0x80000001),
+            0x80000001u);
+  EXPECT_EQ(lds(kFlush64, "ds_pk_add_f16 v12, v4", 0x03003c00, 0x03003c00),
+            0x00004000u);
+  // Compare and swap: +0 is -0, and a NaN is nothing.
+  const std::string swap = "ds_cmpst_f32 v12, v4, v6";
+  EXPECT_EQ(lds("", swap, 0, 0x80000000, 7), 7u);
+  EXPECT_EQ(lds("", swap, 0x7fc00000, 0x7fc00000, 7), 0x7fc00000u);
+  EXPECT_EQ(lds("", swap, asWord(1.0f), asWord(1.0f), 7), 7u);
+  EXPECT_EQ(lds(kFlush32, swap, denormal, 2 * denormal, asWord(3.0f)),
+            asWord(3.0f));
+  EXPECT_EQ(lds("", "ds_cmpst_f64 v12, v[4:5], v[6:7]", 0, u64(1) << 63, 7),
+            7u);
+  // Memory flushes what is added, but on GFX12.
+  for (auto [chip, want] :
+       {std::pair("gfx1100", asWord(0.0f)), {"gfx1201", u32(2 * denormal)}}) {
+    const std::string wait = rdnaWait({chip, 32});
+    EXPECT_EQ(
+        low(rdna(chip,
+                 "global_store_b32 v1, v8, s[10:11]\n" + wait +
+                     (std::string(chip) == "gfx1201"
+                          ? "  s_wait_storecnt 0x0\n"
+                          : "  s_waitcnt_vscnt null, 0x0\n") +
+                     "  global_atomic_add_f32 v24, v1, v8, s[10:11] " +
+                     (std::string(chip) == "gfx1201" ? "th:TH_ATOMIC_RETURN\n"
+                                                     : "glc\n") +
+                     wait + "  global_load_b32 v24, v1, s[10:11]\n" + wait,
+                 denormal)),
+        want)
+        << chip;
+  }
+}
+
 } // namespace

@@ -23,6 +23,8 @@ enum ChipTraits : uint32_t {
   kTraitMfmaFlushHalf = 1 << 1, ///< MFMA flushes fp16 and bf16 denormals
   kTraitDot2Flush = 1 << 2,     ///< v_dot2_f32_f16 knows no denormals
   kTraitMfmaClamp = 1 << 3,     ///< MFMA heeds MODE.FP16_OVFL
+  kTraitAtomicsKeep = 1 << 4,   ///< float atomics on memory keep denormals
+  kTraitAtomicsFlush = 1 << 5,  ///< ... minima and swaps go by MODE (RDNA3)
   kTraitSplitWmma = 1 << 16, ///< WMMA operands are spread over the wave (GFX12)
 };
 
