@@ -158,7 +158,8 @@ void scaledPair(Wave &w, const MicroOp &op) {
   else
     insert(w, op, r, sel(op, two ? 3 : 2) ? 16 : 0, 16);
 }
-/// One number (COUNT 1) or two, stochastically rounded, into a byte.
+/// One number (COUNT 1) or two, stochastically rounded, into a byte. Each has a
+/// random number of its own, which follows from the one before.
 template <class M, class S, int COUNT>
 void scaledStochastic(Wave &w, const MicroOp &op) {
   const uint32_t *a = source(w, op, 0), *seed = source(w, op, 1);
@@ -167,8 +168,9 @@ void scaledStochastic(Wave &w, const MicroOp &op) {
   for (int l = 0; l < w.lanes; ++l) {
     double s = scaleOf(scale[l]);
     r[l] = 0;
-    for (int e = 0; e < COUNT; ++e)
-      r[l] |= M::encode(S::get(a, l, e) / s, w.limitsOverflow(), &seed[l])
+    uint32_t random = seed[l];
+    for (int e = 0; e < COUNT; ++e, random = nextRandom(random))
+      r[l] |= M::encode(S::get(a, l, e) / s, w.limitsOverflow(), &random)
               << (e * M::width);
   }
   insert(w, op, r, 8 * byteAt(op, 2), 8);
@@ -184,10 +186,11 @@ void scaled32(Wave &w, const MicroOp &op) {
   alignas(64) uint32_t r[6 * kLaneStride] = {};
   for (int l = 0; l < w.lanes; ++l) {
     double s = scaleOf(scale[l]);
-    for (int e = 0; e < 32; ++e) {
+    uint32_t random = STOCHASTIC ? seed[l] : 0;
+    for (int e = 0; e < 32; ++e, random = nextRandom(random)) {
       double x = INTERLEAVED ? S::get(e & 1 ? b : a, l, e / 2) : S::get(a, l, e);
       uint64_t code =
-          M::encode(x / s, w.limitsOverflow(), STOCHASTIC ? &seed[l] : nullptr);
+          M::encode(x / s, w.limitsOverflow(), STOCHASTIC ? &random : nullptr);
       int bit = 6 * e;
       code <<= bit % 32;
       r[bit / 32 * kLaneStride + l] |= static_cast<uint32_t>(code);

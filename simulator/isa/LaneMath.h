@@ -306,6 +306,10 @@ inline uint32_t perm(uint32_t a, uint32_t b, uint32_t c) {
          permByte(data, c >> 24) << 24;
 }
 
+/// v_prng_b32: the next pseudo-random number.
+inline uint32_t nextRandom(uint32_t x) {
+  return (x << 1) ^ (x >> 31 ? 0xc5u : 0u);
+}
 inline uint32_t bitReverse(uint32_t x) {
   x = (x & 0x55555555) << 1 | ((x >> 1) & 0x55555555);
   x = (x & 0x33333333) << 2 | ((x >> 2) & 0x33333333);

@@ -655,4 +655,45 @@ TEST_F(Matrices, Sparse) {
     }
 }
 
+TEST_F(SmallFloat, EachElementHasARandomNumber) {
+  // 1.25 in fp4 and 1.0625 in fp6 lie in the middle of two numbers: the highest
+  // bit of the random number decides.
+  start("gfx950",
+        {{"fp4", vectorBody("v_cvt_scalef32_sr_pk_fp4_f32 v8, v[2:3], v4, v6")},
+         {"fp6", vectorBody("v_mov_b32 v12, 0x3f883f88\n" +
+                            [] {
+                              std::string text;
+                              for (int i = 13; i < 28; ++i)
+                                text += "  v_mov_b32 v" + std::to_string(i) +
+                                        ", v12\n";
+                              return text;
+                            }() +
+                            "  v_cvt_scalef32_sr_pk32_fp6_bf16 v[32:37], "
+                            "v[12:27], v4, v6\n  v_mov_b32 v8, v32\n  "
+                            "v_mov_b32 v9, v33")}});
+  for (u32 l = 0; l < 64; ++l) {
+    P[0][l] = asWord(1.25f) * 0x100000001u;
+    P[1][l] = 0x9e3779b9u * (l + 1);
+    P[2][l] = asWord(1.0f);
+    P[3][l] = 0;
+  }
+  go("fp4");
+  auto bitsOfSeed = [](u32 x, int e) {
+    for (; e; --e)
+      x = (x << 1) ^ (x >> 31 ? 0xc5 : 0);
+    return x >> 31;
+  };
+  for (u32 l = 0; l < 64; ++l) {
+    u32 seed = static_cast<u32>(P[1][l]);
+    EXPECT_EQ(P[3][l] & 0xff,
+              (2 + bitsOfSeed(seed, 0)) | (2 + bitsOfSeed(seed, 1)) << 4);
+  }
+  go("fp6");
+  for (u32 l = 0; l < 64; ++l) {
+    u32 seed = static_cast<u32>(P[1][l]);
+    for (int e = 0; e < 10; ++e)
+      EXPECT_EQ((P[3][l] >> (6 * e)) & 63, 8 + bitsOfSeed(seed, e)) << e;
+  }
+}
+
 } // namespace
