@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "exec/Wave.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/Table.h"
 
 #include <chrono>
@@ -91,12 +92,35 @@ void branchIf(Wave &w, const MicroOp &op, bool taken) {
   w.pc = static_cast<uint32_t>(op.offset);
 }
 
+/// What clocks of the device count from: nanoseconds of the host.
+uint64_t clockCount() {
+  auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+/// Registers that are not here read as 0.
 uint32_t hwRegister(Wave &w, uint32_t id) {
+  const ChipInfo &chip = *w.group->chip;
   switch (id) {
   case 1: return w.mode;
   case 2: return (w.scc ? 1 : 0) | (w.exec() == 0 ? 1 << 9 : 0) | (w.vcc() == 0 ? 1 << 10 : 0);
   case 4: return w.index & 0xf;      // HW_ID: wave slot
   case 6: return w.group->ldsBytes / 256 << 12;
+  case 15: // SH_MEM_BASES, which GFX12 does not have
+    if (chip.modeHasIeee)
+      return static_cast<uint32_t>(kSharedBase >> 48 << 16 |
+                                   kPrivateBase >> 48);
+    return 0;
+  case 29: // SHADER_CYCLES, 20 bits on GFX11; the lower half on GFX12
+    if (chip.waveSize == 32)
+      return static_cast<uint32_t>(clockCount()) &
+             (chip.modeHasIeee ? 0xfffffu : ~0u);
+    return 0;
+  case 30:
+    if (chip.waveSize == 32 && !chip.modeHasIeee)
+      return static_cast<uint32_t>(clockCount() >> 32);
+    return 0;
   default: return 0;
   }
 }
@@ -320,12 +344,13 @@ OP(s_cbranch_execz, branchIf(w, op, w.exec() == 0);)
 OP(s_cbranch_execnz, branchIf(w, op, w.exec() != 0);)
 OP(s_endpgm, w.stop(WaveState::Ended);)
 OP(s_barrier, w.stop(WaveState::Barrier);)
-OP(s_trap, w.fail(ErrorCode::Trap, op, -1, "the kernel executed s_trap " + std::to_string(op.aux) + (op.aux == 2 ? " (abort or a failed assertion)" : ""));)
+// Trap 3 is for debuggers; without one the handler returns (LLVM AMDGPUUsage, "Trap Handler ABI").
+OP(s_trap, if ((op.aux & 0xff) != 3) w.fail(ErrorCode::Trap, op, -1, "the kernel executed s_trap " + std::to_string(op.aux) + (op.aux == 2 ? " (abort or a failed assertion)" : ""));)
 OP(s_sethalt, w.fail(ErrorCode::Trap, op, -1, "the kernel halted the wave");)
 // A wave that waits for others gives them the processor.
 OP(s_sleep, w.slice = w.slice > 1 ? 1 : w.slice;)
-OP(s_memtime, auto now = std::chrono::steady_clock::now().time_since_epoch(); D64(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());)
-OP(s_memrealtime, auto now = std::chrono::steady_clock::now().time_since_epoch(); D64(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count() / 10);)
+OP(s_memtime, D64(clockCount());)
+OP(s_memrealtime, D64(clockCount() / 10);)
 OP(s_nop, (void)w; (void)op;)
 
 struct Entry {
