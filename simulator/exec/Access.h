@@ -206,7 +206,7 @@ void storeAny(Wave &w, const Row &row, unsigned reg, uint64_t mask, Place place)
 enum AtomicOp : uint32_t {
   kSwap, kCmpSwap, kAdd, kSub, kRsub, kSmin, kUmin, kSmax, kUmax, kAnd, kOr,
   kXor, kInc, kDec, kAddF, kMinF, kMaxF, kPkAddF16, kPkAddBf16, kMskor,
-  kWrap, kCondXchg, kSubClamp, kCondSub, kCmpSwapF,
+  kWrap, kCondXchg, kSubClamp, kCondSub, kCmpSwapF, kMinNumF, kMaxNumF,
 };
 constexpr bool isCompareSwap(uint32_t op) {
   return op == kCmpSwap || op == kCmpSwapF;
@@ -239,6 +239,8 @@ T atomicResult(AtomicOp op, T old, T x, T c) {
   case kAddF: return bits<T>(static_cast<F>(bits<F>(old) + bits<F>(x)));
   case kMinF: return bits<T>(fminNum(bits<F>(old), bits<F>(x)));
   case kMaxF: return bits<T>(fmaxNum(bits<F>(old), bits<F>(x)));
+  case kMinNumF: return bits<T>(fminimumNumber(bits<F>(old), bits<F>(x)));
+  case kMaxNumF: return bits<T>(fmaximumNumber(bits<F>(old), bits<F>(x)));
   case kMskor: return (old & ~x) | c;
   case kWrap: return old >= x ? old - x : old + c;
   case kCondXchg: { // words whose highest bit is set, without it
@@ -294,6 +296,8 @@ inline AtomicFlush atomicFlush(const Wave &w, const Row &row) {
     break;
   case kMinF:
   case kMaxF:
+  case kMinNumF:
+  case kMaxNumF:
   case kCmpSwapF:
     flush.in = (lds || (traits & kTraitAtomicsFlush)) &&
                !(w.mode & (wide ? 0x40 : 0x10));

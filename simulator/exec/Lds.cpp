@@ -394,6 +394,8 @@ void addLdsRows(std::vector<Row> &rows) {
   INT_ATOMIC("add", "f32", "f64", kAddF)
   INT_ATOMIC("min", "f32", "f64", kMinF)
   INT_ATOMIC("max", "f32", "f64", kMaxF)
+  INT_ATOMIC("min_num", "f32", "f64", kMinNumF)
+  INT_ATOMIC("max_num", "f32", "f64", kMaxNumF)
   ATOMIC("ds_pk_add_f16", "ds_pk_add_rtn_f16", kPkAddF16, 4)
   ATOMIC("ds_pk_add_bf16", "ds_pk_add_rtn_bf16", kPkAddBf16, 4)
   auto exchange = [&](const char *name, Handler handler) {

@@ -48,10 +48,6 @@ constexpr Alias kAliases[] = {
     {"s_add_co_i32", "s_add_i32"},
     {"s_sub_co_i32", "s_sub_i32"},
     {"s_addk_co_i32", "s_addk_i32"},
-    {"s_min_num_f16", "s_min_f16"},
-    {"s_max_num_f16", "s_max_f16"},
-    {"s_min_num_f32", "s_min_f32"},
-    {"s_max_num_f32", "s_max_f32"},
     {"s_load_b32", "s_load_dword"},
     {"s_load_b64", "s_load_dwordx2"},
     {"s_load_b128", "s_load_dwordx4"},
@@ -106,24 +102,6 @@ constexpr Alias kAliases[] = {
     {"v_cmp_t_f16", "v_cmp_tru_f16"},
     {"v_cmp_t_f32", "v_cmp_tru_f32"},
     {"v_cmp_t_f64", "v_cmp_tru_f64"},
-    {"v_maxmin_num_f16", "v_maxmin_f16"},
-    {"v_minmax_num_f16", "v_minmax_f16"},
-    {"v_maxmin_num_f32", "v_maxmin_f32"},
-    {"v_minmax_num_f32", "v_minmax_f32"},
-    {"v_min_num_f16", "v_min_f16"},
-    {"v_max_num_f16", "v_max_f16"},
-    {"v_min_num_f32", "v_min_f32"},
-    {"v_max_num_f32", "v_max_f32"},
-    {"v_min_num_f64", "v_min_f64"},
-    {"v_max_num_f64", "v_max_f64"},
-    {"v_min3_num_f16", "v_min3_f16"},
-    {"v_max3_num_f16", "v_max3_f16"},
-    {"v_med3_num_f16", "v_med3_f16"},
-    {"v_min3_num_f32", "v_min3_f32"},
-    {"v_max3_num_f32", "v_max3_f32"},
-    {"v_med3_num_f32", "v_med3_f32"},
-    {"v_pk_min_num_f16", "v_pk_min_f16"},
-    {"v_pk_max_num_f16", "v_pk_max_f16"},
 };
 
 /// Words that the names of memory instructions changed by.
@@ -186,8 +164,6 @@ constexpr Alias kMemoryWords[] = {
     {"atomic_inc_u64", "atomic_inc_x2"},
     {"atomic_dec_u32", "atomic_dec"},
     {"atomic_dec_u64", "atomic_dec_x2"},
-    {"atomic_min_num_f32", "atomic_min_f32"},
-    {"atomic_max_num_f32", "atomic_max_f32"},
 };
 constexpr Alias kLdsWords[] = {
     {"load_b32", "read_b32"},
@@ -228,14 +204,6 @@ constexpr Alias kLdsWords[] = {
     {"storexchg_2addr_stride64_rtn_b64", "wrxchg2st64_rtn_b64"},
     {"storexchg_rtn_b32", "wrxchg_rtn_b32"},
     {"storexchg_rtn_b64", "wrxchg_rtn_b64"},
-    {"min_num_f32", "min_f32"},
-    {"min_num_f64", "min_f64"},
-    {"max_num_f32", "max_f32"},
-    {"max_num_f64", "max_f64"},
-    {"min_num_rtn_f32", "min_rtn_f32"},
-    {"min_num_rtn_f64", "min_rtn_f64"},
-    {"max_num_rtn_f32", "max_rtn_f32"},
-    {"max_num_rtn_f64", "max_rtn_f64"},
 };
 } // namespace
 

@@ -62,6 +62,29 @@ template <class T>
 inline T fminNum(T a, T b) {
   return pickNumber(a, b, orderKey(a) < orderKey(b) ? a : b);
 }
+/// IEEE 754-2019 maximumNumber and minimumNumber: any NaN gives way to a
+/// number.
+template <class T>
+inline T pickAnyNumber(T a, T b, T r) {
+  r = isNan(a) ? b : r;
+  r = isNan(b) ? a : r;
+  return isNan(r) ? quiet(r) : r;
+}
+template <class T>
+inline T fmaximumNumber(T a, T b) {
+  return pickAnyNumber(a, b, orderKey(a) > orderKey(b) ? a : b);
+}
+template <class T>
+inline T fminimumNumber(T a, T b) {
+  return pickAnyNumber(a, b, orderKey(a) < orderKey(b) ? a : b);
+}
+template <class T>
+inline T med3Number(T a, T b, T c) {
+  T lowest = fminimumNumber(fminimumNumber(a, b), c);
+  T hi = fmaximumNumber(a, b), lo = fminimumNumber(a, b);
+  T r = fmaximumNumber(lo, fminimumNumber(hi, c));
+  return isNan(a) || isNan(b) || isNan(c) ? lowest : r;
+}
 /// IEEE 754-2019 maximum and minimum: a NaN of either side is the result.
 template <class T>
 inline T fmaximum(T a, T b) {

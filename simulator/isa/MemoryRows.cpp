@@ -70,8 +70,8 @@ constexpr Atomic kAtomics[] = {
     {"atomic_min_f64", kMinF, false, 8},
     {"atomic_max_f64", kMaxF, false, 8},
     // GFX11 and GFX12.
-    {"atomic_min_num_f32", kMinF, false, 4},
-    {"atomic_max_num_f32", kMaxF, false, 4},
+    {"atomic_min_num_f32", kMinNumF, false, 4},
+    {"atomic_max_num_f32", kMaxNumF, false, 4},
     {"atomic_cmpswap_f32", kCmpSwapF, false, 4},
     {"atomic_csub_u32", kSubClamp, false, 4},
     {"atomic_sub_clamp_u32", kSubClamp, false, 4},

@@ -327,4 +327,30 @@ TEST_F(FloatMode, AtomicsOnLdsTakeDenormalsByMode) {
   }
 }
 
+TEST_F(FloatMode, Gfx12PrefersNumbersToAnyNan) {
+  const u32 signalling = 0x7fa00000, quiet = 0x7fc00001, one = asWord(1.0f);
+  for (const char *inst :
+       {"v_max_num_f32 v24, v8, v16", "v_min_num_f32 v24, v8, v16",
+        "v_max3_num_f32 v24, v8, v16, v8", "v_med3_num_f32 v24, v8, v16, v16",
+        "v_minmax_num_f32 v24, v16, v8, v8"}) {
+    EXPECT_EQ(low(rdna("gfx1201", inst, signalling, one)), one) << inst;
+    EXPECT_EQ(low(rdna("gfx1201", inst, quiet, one)), one) << inst;
+  }
+  // Of two NaNs the first, quiet.
+  EXPECT_EQ(
+      low(rdna("gfx1201", "v_max_num_f32 v24, v8, v16", signalling, quiet)),
+      0x7fe00000u);
+  EXPECT_EQ(rdna("gfx1201", "v_min_num_f64 v[24:25], v[8:9], v[16:17]",
+                 0x7ff4000000000000, as<u64>(2.0)),
+            as<u64>(2.0));
+  // Others give the signalling one.
+  EXPECT_EQ(low(rdna("gfx1100", "v_max_f32 v24, v8, v16", signalling, one)),
+            0x7fe00000u);
+  EXPECT_EQ(low(rdna("gfx1201",
+                     "ds_store_b32 v1, v8\n  ds_max_num_rtn_f32 v24, v1, v16\n"
+                     "  ds_load_b32 v24, v1\n  s_wait_dscnt 0x0",
+                     signalling, one)),
+            one);
+}
+
 } // namespace
