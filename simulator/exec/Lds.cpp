@@ -86,9 +86,12 @@ void execDs(Wave &w, const MicroOp &op) {
           *base2 = w.group->lds + int32_t(second);
   auto place = [&](int l) { return base + at[l]; };
   auto place2 = [&](int l) { return base2 + at[l]; };
+  // Two equal offsets are one access of a store.
+  const bool two =
+      (row.flags & kTwo) && !((row.flags & kStore) && op.offset == op.offset1 &&
+                              (w.group->chip->traits & kTraitWrite2Once));
   if (!observed(w, op, accessKind(row), mask, place, bytes) ||
-      ((row.flags & kTwo) &&
-       !observed(w, op, accessKind(row), mask, place2, bytes)))
+      (two && !observed(w, op, accessKind(row), mask, place2, bytes)))
     return;
   if (row.flags & kAtomic) {
     unsigned x = op.s[1].reg;
@@ -105,7 +108,7 @@ void execDs(Wave &w, const MicroOp &op) {
   }
   if (row.flags & kStore) {
     storeAny(w, row, op.s[1].reg, mask, place);
-    if (row.flags & kTwo)
+    if (two)
       storeAny(w, row, op.s[2].reg, mask, place2);
     return;
   }
@@ -303,7 +306,12 @@ void swizzle(Wave &w, const MicroOp &op) {
   uint32_t pattern = op.aux & 0xffff;
   for (int l = 0; l < w.lanes; ++l) {
     int from;
-    if ((pattern & 0x8000) && (pattern & 0xff00) == 0x8000) { // quad permute
+    if (pattern >= 0xe000) { // FFT: bits of the lane's number turned round
+      uint32_t keep = pattern & 31;
+      uint32_t turned = bitReverse(static_cast<uint32_t>(l & 31)) >> 27;
+      uint32_t moved = turned >> popcount(keep) | (unsigned(l) & keep);
+      from = (l & ~31) | static_cast<int>(moved);
+    } else if (pattern < 0xc000 && (pattern & 0x8000)) { // quad permute
       from = (l & ~3) | static_cast<int>((pattern >> (2 * (l & 3))) & 3);
     } else if (pattern & 0x8000) { // rotate within 32 lanes
       int n = static_cast<int>((pattern >> 5) & 31);

@@ -146,7 +146,7 @@ ChipInfo makeCdna(const Cdna &c) {
   chip.architectedFlatScratch = c.architectedFlatScratch;
   chip.zeroHigh16 = true;
   chip.modeHasIeee = true;
-  chip.traits = c.traits;
+  chip.traits = c.traits | kTraitWrite2Once;
   chip.xnack = Feature::Off;
   chip.sramecc = Feature::On;
   chip.memoryBytes = c.memoryGiB * GiB;

@@ -185,6 +185,14 @@ const LdsCase kLds[] = {
     {"v_mov_b32 v10, 0\n  v_mov_b32 v11, 0\n  ds_write_b32 v10, v11\n  v_mov_b32 v12, 3\n  ds_add_u32 v10, v12\n  ds_add_rtn_u32 v8, v10, v12\n  ds_read_b32 v9, v10", [](u64 l, const u64 *, const u64 *) { return pair(192 + 3 * l, 384); }},
     {"ds_write_b64 v2, v[4:5]\n  ds_max_u64 v2, v[6:7]\n  ds_read_b64 v[8:9], v2", [](u64 l, const u64 *b, const u64 *c) { return b[l] > c[l] ? b[l] : c[l]; }},
     {"ds_write_b64 v2, v[4:5]\n  ds_cmpst_rtn_b32 v8, v2, v4, v6\n  ds_read_b32 v9, v2", [](u64 l, const u64 *b, const u64 *c) { return pair(b[l], c[l]); }},
+    // FFT: bits 0 to 4 of the lane's number are turned round, those in the mask stay.
+    {"ds_swizzle_b32 v8, v4 offset:swizzle(FFT,0)\n  ds_swizzle_b32 v9, v4 offset:swizzle(FFT,16)", [](u64 l, const u64 *b, const u64 *) {
+       u64 r = 0;
+       for (int i = 0; i < 5; ++i)
+         r |= ((l >> i) & 1) << (4 - i);
+       return pair(b[(l & 32) | r], b[(l & 32) | r >> 1 | (l & 16)]); }},
+    // One place: the first data alone.
+    {"ds_write2_b32 v2, v4, v5 offset0:1 offset1:1\n  ds_write2_b32 v2, v6, v6 offset0:0 offset1:0\n  ds_read_b64 v[8:9], v2", [](u64 l, const u64 *b, const u64 *c) { return pair(c[l], b[l]); }},
     // DPP.
     {"v_mov_b32_dpp v8, v4 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf\n  v_mov_b32_dpp v9, v4 row_ror:4 row_mask:0xf bank_mask:0xf", [](u64 l, const u64 *b, const u64 *) { return pair(b[l ^ 1], b[(l & ~u64(15)) + (l + 12) % 16]); }},
     {"v_mov_b32_dpp v8, v4 row_shr:1 row_mask:0xf bank_mask:0xf bound_ctrl:0\n  v_mov_b32 v9, 77\n  v_mov_b32_dpp v9, v4 row_shl:3 row_mask:0xf bank_mask:0xf", [](u64 l, const u64 *b, const u64 *) { return pair(l % 16 ? b[l - 1] : 0, l % 16 + 3 < 16 ? b[l + 3] : 77); }},

@@ -25,6 +25,7 @@ enum ChipTraits : uint32_t {
   kTraitMfmaClamp = 1 << 3,     ///< MFMA heeds MODE.FP16_OVFL
   kTraitAtomicsKeep = 1 << 4,   ///< float atomics on memory keep denormals
   kTraitAtomicsFlush = 1 << 5,  ///< ... minima and swaps go by MODE (RDNA3)
+  kTraitWrite2Once = 1 << 6, ///< ds_write2 to one place writes its first data
   kTraitSplitWmma = 1 << 16, ///< WMMA operands are spread over the wave (GFX12)
 };
 
