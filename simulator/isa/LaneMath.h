@@ -329,6 +329,11 @@ inline uint32_t perm(uint32_t a, uint32_t b, uint32_t c) {
          permByte(data, c >> 24) << 24;
 }
 
+/// Bit 64 of the sum of two signed numbers of 64 bits.
+inline uint32_t carryOfSigned(uint64_t a, uint64_t b) {
+  uint64_t carry = a + b < a;
+  return static_cast<uint32_t>((a >> 63) ^ (b >> 63) ^ carry);
+}
 /// v_prng_b32: the next pseudo-random number.
 inline uint32_t nextRandom(uint32_t x) {
   return (x << 1) ^ (x >> 31 ? 0xc5u : 0u);

@@ -241,6 +241,8 @@ const Case kCases[] = {
     {"v_mul_hi_u32_u24 v8, v2, v4", As::Bits, W(hi((a & 0xffffff) * (b & 0xffffff)))},
     {"v_mad_u32_u24 v8, v2, v4, v6", As::Bits, W(lo((a & 0xffffff) * (b & 0xffffff) + c))},
     {"v_mad_u64_u32 v[8:9], vcc, v2, v4, v[6:7]", As::Bits, Q(u64(lo(a)) * lo(b) + c)},
+    {"v_mad_i64_i32 v[10:11], vcc, v2, v4, v[6:7]\n  v_cndmask_b32 v8, 0, 1, vcc", As::Bits,
+     W(static_cast<u32>(static_cast<unsigned __int128>(__int128(i64(s(a)) * s(b)) + static_cast<i64>(c)) >> 64) & 1)},
     {"v_mad_i64_i32 v[8:9], vcc, v2, v4, v[6:7]", As::Bits, Q(static_cast<u64>(i64(s(a)) * s(b)) + c)},
     {"v_min_i32 v8, v2, v4", As::Bits, W(static_cast<u32>(std::min(s(a), s(b))))},
     {"v_max_u32 v8, v2, v4", As::Bits, W(std::max(lo(a), lo(b)))},
