@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "check/Plan.h"
 #include "check/Shadow.h"
+#include "fovea/Simulator/Chip.h"
 #include "isa/Table.h"
 
 namespace fovea::sim {
@@ -139,8 +140,10 @@ const InstPlan &PlanTable::make(uint32_t index) {
   for (uint8_t wait : info.waits)
     plan.waits |= wait != 0xff;
   const std::string &name = info.mnemonic;
-  plan.unordered = info.counts && name.compare(0, 2, "s_") == 0;
   plan.flat = name.compare(0, 5, "flat_") == 0;
+  plan.unordered =
+      info.counts && (name.compare(0, 2, "s_") == 0 ||
+                      (plan.flat && Prog.chip().target.substr(0, 4) == "gfx9"));
   auto cls = static_cast<InstClass>(plan.op->cls);
   plan.shared = (cls == InstClass::Vmem || cls == InstClass::Lds) &&
                 name.compare(0, 8, "scratch_") != 0;

@@ -48,7 +48,8 @@ struct InstPlan {
   uint32_t index = 0; ///< dword in the program
   uint8_t touchedParts = 0;
   bool waits = false;       ///< waits for a counter
-  bool unordered = false;   ///< scalar memory: completes in any order
+  bool unordered =
+      false; ///< completes in any order: scalar memory, FLAT of GFX9
   bool flat = false;        ///< flat_*: LDS or memory
   bool shared = false;      ///< lanes access memory or LDS (not scratch)
   bool deviceScope = false; ///< a load or store that other workgroups see

@@ -108,9 +108,10 @@ bool WaitCheck::before(Wave &wave, const InstPlan &plan) {
 
 void WaitCheck::early(Wave &wave, const InstPlan &plan, State &s) {
   // A load may follow a load into the same register on the same counter: they
-  // complete in order. (Loads of half a register read the rest of it.)
+  // complete in order. (Loads of half a register read the rest of it.) But not
+  // a FLAT one, whose parts for LDS and for memory do not wait for each other.
   RegSet own;
-  if (plan.info->counts && !plan.unordered)
+  if (plan.info->counts && !plan.unordered && !plan.flat)
     for (const RegRange &range : plan.info->writes)
       own.add(range);
   for (unsigned c = 0; c < kWaitCounters; ++c) {

@@ -3,9 +3,10 @@
 // Follows, for each wave, the memory operations that a wait counter does not
 // yet promise to be done, and the registers and LDS bytes that they will write.
 // Operations of one counter complete in the order of issue, those of scalar
-// memory in any order (so only a wait for 0 helps), as the chapters on data
-// dependency resolution of AMD's ISA documents say. A flat operation counts on
-// two counters; the one of the address space that it met is what it needs.
+// memory and FLAT ones of GFX9 in any order (so only a wait for 0 helps), as
+// the chapters on data dependency resolution and on FLAT of AMD's ISA documents
+// say. A flat operation counts on two counters; the one of the address space
+// that it met is what it needs.
 //
 //===----------------------------------------------------------------------===//
 #ifndef FOVEA_SIMULATOR_CHECK_WAITCHECK_H

@@ -147,6 +147,7 @@ void fillCounts(unsigned major, const std::string &mnemonic, InstInfo &info) {
              startsWith(mnemonic, "s_buffer_atomic") ||
              startsWith(mnemonic, "s_memtime") ||
              startsWith(mnemonic, "s_memrealtime") ||
+             startsWith(mnemonic, "s_get_barrier_state") ||
              startsWith(mnemonic, "s_sendmsg")) {
     count(scalar);
   } else if (flat || startsWith(mnemonic, "buffer_") ||

@@ -40,6 +40,7 @@ public:
   MicroOp *ops() { return Ops.get(); }
   uint32_t dwords() const { return Dwords; }
   uint64_t begin() const { return reinterpret_cast<uint64_t>(Text); }
+  const ChipInfo &chip() const { return Chip; }
   unsigned waveSize() const { return WaveSize; }
 
   /// The handler that marks instructions which are not decoded yet.

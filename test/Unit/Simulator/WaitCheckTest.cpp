@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CheckTest.h"
+#include "RdnaAsm.h"
 
 using namespace fovea::sim;
 using namespace fovea::sim::test;
@@ -112,6 +113,43 @@ TEST_F(WaitCheck, LoadsToLds) {
                       "`global_load_lds_dword v11", "vmcnt(0)"}));
   EXPECT_EQ(go(load + "ds_read_b32 v12, v11 offset:512\n"), "");
   EXPECT_EQ(go(load + "s_waitcnt vmcnt(0)\nds_read_b32 v12, v11 offset:256\n"), "");
+}
+
+TEST_F(WaitCheck, FlatOutOfOrder) {
+  // CDNA3 ISA, 10.2.2: after FLAT only a wait for 0 makes sense.
+  const std::string flat = "v_mov_b32 v10, s8\nv_mov_b32 v11, s9\n"
+                           "global_load_dword v13, v1, s[8:9]\n"
+                           "flat_load_dword v12, v[10:11]\n";
+  EXPECT_EQ(go(flat + "s_waitcnt vmcnt(0)\nv_mov_b32 v14, v13\n"), "");
+  EXPECT_TRUE(hasAll(go(flat + "s_waitcnt vmcnt(1)\nv_mov_b32 v14, v13\n"),
+                     {"v13 is read"}));
+  EXPECT_TRUE(hasAll(go(flat + "global_load_dword v13, v1, s[8:9]\n"
+                               "s_waitcnt vmcnt(1)\nv_mov_b32 v14, v12\n"),
+                     {"v12 is read", "vmcnt(0)"}));
+  EXPECT_TRUE(
+      hasAll(go(flat + "flat_load_dword v12, v[10:11]\n"), {"v12 is written"}));
+  // GFX12 keeps the order, but not of the parts of FLAT (RDNA4 ISA, 5.7.1.3).
+  use("gfx1201");
+  auto rdna = [&](const std::string &instructions) {
+    RdnaTarget target{"gfx1201", 32};
+    load(assembleRdna(target, {{"k", rdnaVectorBody(target, instructions)}}));
+    Args args;
+    for (int i = 0; i < 4; ++i)
+      args.add(buffer<uint32_t>(std::vector<uint32_t>(512, 0)));
+    return report("waitcnt", 32, 1, args);
+  };
+  const std::string fresh = "v_mov_b32 v2, s8\n  v_mov_b32 v3, s9\n"
+                            "  global_load_b32 v5, v1, s[8:9]\n"
+                            "  flat_load_b32 v4, v[2:3]\n";
+  EXPECT_EQ(rdna(fresh + "  s_wait_loadcnt 0x1\n  v_mov_b32 v6, v5\n"), "");
+  EXPECT_TRUE(
+      hasAll(rdna(fresh + "  flat_load_b32 v4, v[2:3]\n"), {"v4 is written"}));
+  EXPECT_TRUE(
+      hasAll(rdna("s_get_barrier_state s20, -1\n  s_mov_b32 s21, s20\n"),
+             {"s20 is read", "kmcnt(0)"}));
+  EXPECT_EQ(rdna("s_get_barrier_state s20, -1\n  s_wait_kmcnt 0x0\n"
+                 "  s_mov_b32 s21, s20\n"),
+            "");
 }
 
 } // namespace
