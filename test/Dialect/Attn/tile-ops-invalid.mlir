@@ -355,7 +355,7 @@ func.func @scatter_add_shape(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %til
 // -----
 
 func.func @load_beyond(%view: !attn.view<32 x f16>) {
-  // expected-error @below {{'attn.load' op reads rows of its view to 288, which has at most 256}}
+  // expected-error @below {{'attn.load' op goes to row 288 of its view, which has at most 256}}
   %r = attn.load %view row 256 : !attn.view<32 x f16> -> tensor<32x32xf16>
   return
 }
@@ -391,5 +391,13 @@ func.func @gather_bits(%base: !llvm.ptr<1>, %offset: i64, %size: i32) {
 func.func @scatter_bits(%base: !llvm.ptr<1>, %offset: i64, %size: i32, %tile: tensor<32x32xi1>, %index: tensor<32x32xi32>) {
   // expected-error @below {{stores numbers of 8, 16 or 32 bits, found 'tensor<32x32xi1>'}}
   attn.scatter %tile, %base[%offset] size %size at %index : tensor<32x32xi1>, tensor<32x32xi32>
+  return
+}
+
+// -----
+
+func.func @store_beyond(%view: !attn.view<32 x f16>, %tile: tensor<512x32xf16>) {
+  // expected-error @below {{'attn.store' op goes to row 512 of its view, which has at most 256}}
+  attn.store %tile, %view : tensor<512x32xf16>, !attn.view<32 x f16>
   return
 }

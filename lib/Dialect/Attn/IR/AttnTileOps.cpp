@@ -88,11 +88,19 @@ LogicalResult ViewOp::verify() {
   return success();
 }
 
+/// What lies beyond reads as zeros and is not stored.
+static LogicalResult checkRows(Operation *op, int64_t end) {
+  if (end <= kMostViewedRows)
+    return success();
+  return op->emitOpError() << "goes to row " << end
+                           << " of its view, which has at most "
+                           << kMostViewedRows;
+}
+
 LogicalResult LoadOp::verify() {
-  const int64_t end = int64_t(getRow()) + tile(getTile()).getDimSize(0);
-  if (end > kMostViewedRows)
-    return emitOpError() << "reads rows of its view to " << end
-                         << ", which has at most " << kMostViewedRows;
+  if (failed(
+          checkRows(*this, int64_t(getRow()) + tile(getTile()).getDimSize(0))))
+    return failure();
   return checkElements(*this, getView().getType().getElementType(),
                        tile(getTile()).getElementType());
 }
@@ -143,12 +151,16 @@ LogicalResult ScatterOp::verify() {
 }
 
 LogicalResult StoreOp::verify() {
+  if (failed(checkRows(*this, tile(getTile()).getDimSize(0))))
+    return failure();
   return checkElements(*this, tile(getTile()).getElementType(),
                        getView().getType().getElementType());
 }
 
 LogicalResult AtomicAddOp::verify() {
   RankedTensorType added = tile(getTile());
+  if (failed(checkRows(*this, added.getDimSize(0))))
+    return failure();
   ViewType view = getView().getType();
   Type type = added.getElementType();
   if (type.isF32())
@@ -184,6 +196,8 @@ LogicalResult StoreLdsOp::verify() {
 
 LogicalResult CopyLdsOp::verify() {
   LdsType lds = getLds().getType();
+  if (failed(checkRows(*this, lds.getRows())))
+    return failure();
   if (std::optional<LayoutAttr> layout = getLayout()) {
     layout::Coord shape = layout->getLayout().shape();
     if (shape[0] != lds.getRows() || shape[1] != lds.getColumns())
