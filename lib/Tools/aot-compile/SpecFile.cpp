@@ -376,8 +376,9 @@ std::vector<Job> fovea::tools::parseSpec(llvm::StringRef name,
   }
   SpecReader(name, text, targets, complaints, notes).readRoot(*root, jobs);
   if (jobs.empty() && !complaints.any())
-    complaints.add(name, "has no kernels for the chips of --target: by "
-                         "only_targets all of its objects are for others");
+    complaints.add(name, "has no kernels for the chips of --target: all of "
+                         "its objects are for those of only_targets; ask for "
+                         "one of them, or take only_targets out");
   repeated = dropRepeats(jobs);
   return jobs;
 }
