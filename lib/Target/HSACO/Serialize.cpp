@@ -21,6 +21,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -250,22 +251,38 @@ class StandardNumbers {
 public:
   StandardNumbers() {
     for (int file; (file = ::open("/dev/null", O_RDWR | O_CLOEXEC)) >= 0;) {
-      if (file > STDERR_FILENO) {
+      struct stat info;
+      if (file > STDERR_FILENO || ::fstat(file, &info) != 0) {
         ::close(file);
         return;
       }
-      taken |= 1u << file;
+      taken[file] = {true, info.st_dev, info.st_ino};
     }
   }
   ~StandardNumbers() {
     for (int file = 0; file <= STDERR_FILENO; ++file)
-      if (taken >> file & 1)
+      if (isOurs(file))
         ::close(file);
   }
   StandardNumbers(const StandardNumbers &) = delete;
 
 private:
-  unsigned taken = 0;
+  struct Taken {
+    bool is = false;
+    dev_t device;
+    ino_t inode;
+  };
+  /// Another thread may have given the number to a stream meanwhile, which is
+  /// another file or, by dup2(), not closed by exec().
+  bool isOurs(int file) const {
+    struct stat info;
+    const int flags = taken[file].is ? ::fcntl(file, F_GETFD) : -1;
+    return flags >= 0 && (flags & FD_CLOEXEC) && ::fstat(file, &info) == 0 &&
+           info.st_dev == taken[file].device &&
+           info.st_ino == taken[file].inode;
+  }
+
+  Taken taken[STDERR_FILENO + 1];
 };
 } // namespace
 

@@ -4,14 +4,17 @@
 
 #include "fovea/compiler.h"
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <memory>
 #include <string>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <thread>
@@ -114,6 +117,46 @@ TEST(LibraryTest, StandardStreamsMayBeClosed) {
     if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK)
       ::_exit(1);
     ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+bool isOpen(int file) { return ::fcntl(file, F_GETFD) >= 0; }
+
+/// A program without standard streams, of which a thread makes some meanwhile.
+TEST(LibraryTest, StandardStreamsThatAreMadeMeanwhileStay) {
+  const fovea_compile_request_t wanted =
+      request("gfx942", "forward;dtype=bf16;head_dim=16;window=1");
+  ASSERT_TRUE(compile(wanted));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    const int log = ::memfd_create("log", MFD_CLOEXEC);
+    for (int file = 0; file != 3; ++file)
+      (void)::close(file);
+    std::atomic<bool> made{false};
+    std::thread([&] {
+      while (!isOpen(STDOUT_FILENO) || !isOpen(STDERR_FILENO))
+        ;
+      (void)::dup2(log, STDOUT_FILENO);
+      (void)::dup2(null, STDERR_FILENO);
+      made = true;
+    }).detach();
+    // The numbers are taken for no more than milliseconds of each.
+    for (int tries = 0; tries != 50 && !made; ++tries) {
+      fovea_compiled_t *compiled = nullptr;
+      if (fovea_compile(&wanted, &compiled) != FOVEA_COMPILER_STATUS_OK)
+        ::_exit(1);
+      fovea_compiled_destroy(compiled);
+    }
+    ::_exit(!made                                        ? 2
+            : ::write(STDOUT_FILENO, "a line\n", 7) != 7 ? 3
+            : ::lseek(log, 0, SEEK_CUR) != 7             ? 4
+            : !isOpen(STDERR_FILENO)                     ? 5
+            : isOpen(STDIN_FILENO)                       ? 6
+                                                         : 0);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
