@@ -186,31 +186,41 @@ public:
     for (int file : {out, in, ended})
       if (file >= 0)
         ::close(file);
+    if (isNamed)
+      ::unlink(name.c_str());
   }
 
   /// Before all else.
-  std::error_code open() {
+  Error open() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0)
-      return lastError();
+      return failed(errno);
     out = ends[0];
     in = ends[1];
+    name = "/proc/self/fd/" + std::to_string(in);
+    if (const int again = ::open(name.c_str(), O_WRONLY | O_CLOEXEC);
+        again >= 0)
+      ::close(again);
+    else if (const int error = openNamed())
+      return failed(error, ": neither /proc/self/fd nor the named pipe " +
+                               name + " can be opened");
     // Not the pipe's end tells it: a process that was forked meanwhile has
     // that.
     ended = ::eventfd(0, EFD_CLOEXEC);
     if (ended < 0 || ::fcntl(out, F_SETFL, O_NONBLOCK) != 0)
-      return lastError();
-    const int error = ::pthread_create(
-        &reader, nullptr,
-        [](void *self) -> void * {
-          static_cast<LinkOutput *>(self)->read();
-          return nullptr;
-        },
-        this);
-    reads = error == 0;
-    return {error, std::generic_category()};
+      return failed(errno);
+    if (const int error = ::pthread_create(
+            &reader, nullptr,
+            [](void *self) -> void * {
+              static_cast<LinkOutput *>(self)->read();
+              return nullptr;
+            },
+            this))
+      return failed(error);
+    reads = true;
+    return Error::success();
   }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(in); }
+  const std::string &path() const { return name; }
 
   /// What came, once lld has ended.
   std::string take() {
@@ -223,8 +233,31 @@ public:
   }
 
 private:
-  static std::error_code lastError() {
-    return {errno, std::generic_category()};
+  static Error failed(int error, const std::string &how = "") {
+    const std::error_code code(error, std::generic_category());
+    return createStringError(code, "cannot take lld's output" + how + ": " +
+                                       code.message() +
+                                       (how.empty() ? "" : kOtherFolder));
+  }
+  /// In the temporary folder, for processes that see no /proc.
+  int openNamed() {
+    for (int tries = 0; tries != 16; ++tries) {
+      SmallString<128> path;
+      sys::fs::getPotentiallyUniqueTempFileName("fovea", "pipe", path);
+      name = path.str().str();
+      if (::mkfifo(name.c_str(), 0600) == 0)
+        break;
+      if (errno != EEXIST || tries == 15)
+        return errno;
+    }
+    isNamed = true;
+    // For both, or it would wait for somebody who writes.
+    const int file = ::open(name.c_str(), O_RDWR | O_CLOEXEC);
+    if (file < 0)
+      return errno;
+    ::close(out);
+    out = file;
+    return 0;
   }
   void read() {
     pollfd files[] = {{out, POLLIN, 0}, {ended, POLLIN, 0}};
@@ -238,6 +271,8 @@ private:
   }
 
   int out = -1, in = -1, ended = -1;
+  std::string name;     ///< of the end to write to
+  bool isNamed = false; ///< by a file of its own
   pthread_t reader;
   bool reads = false;
   std::string bytes;
@@ -300,9 +335,8 @@ Expected<std::string> link(StringRef object) {
   if (!input)
     return input.takeError();
   LinkOutput output;
-  if (std::error_code code = output.open())
-    return createStringError(code,
-                             "cannot take lld's output: " + code.message());
+  if (Error error = output.open())
+    return std::move(error);
   std::error_code code;
   {
     raw_fd_ostream os(input->getPath(), code);
@@ -320,7 +354,7 @@ Expected<std::string> link(StringRef object) {
   std::string messages;
   raw_string_ostream os(messages);
   const OptionsHeld held; // all are set to their defaults
-  std::string in = input->getPath().str(), out = output.path();
+  const std::string in = input->getPath().str(), &out = output.path();
   lld::Result result = lld::lldMain(
       {"ld.lld", "--threads=1", "-shared", "-o", out.c_str(), in.c_str()}, os,
       os, {{lld::Gnu, &lld::elf::link}});

@@ -7,12 +7,15 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
 #include <memory>
+#include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -161,6 +164,38 @@ TEST(LibraryTest, StandardStreamsThatAreMadeMeanwhileStay) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+/// As in a folder that is all that a process sees.
+TEST(LibraryTest, NeedsNoProc) {
+  const fovea_compile_request_t wanted =
+      request("gfx942", "forward;dtype=bf16;head_dim=16;window=1");
+  const Compiled first = compile(wanted);
+  ASSERT_TRUE(first);
+  const std::string image = imageOf(first);
+  const TempDir root;
+  constexpr int kNotAllowed = 77;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    // Users other than root may do it in a space of their own, if at all.
+    if (::geteuid() != 0)
+      (void)::unshare(CLONE_NEWUSER);
+    if (::chroot(root.path().c_str()) != 0 || ::chdir("/") != 0)
+      ::_exit(kNotAllowed);
+    (void)::setenv("TMPDIR", "/", 1);
+    fovea_compiled_t *made = nullptr;
+    if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK) {
+      std::fprintf(stderr, "%s\n", fovea_compiler_last_message());
+      ::_exit(1);
+    }
+    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotAllowed)
+    GTEST_SKIP() << "chroot() is not allowed";
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(root.path()));
 }
 
 TEST(LibraryTest, BytesAreThoseOfAotCompile) {
