@@ -719,8 +719,8 @@ typedef struct fovea_forward_plan {
  * \return INVALID_ARGUMENT: a value breaks a rule above, or `stream` is being
  *   captured and no kernel that fits is loaded (FOVEA_CAUSE_CAPTURED);
  *   NOT_FOUND: no kernel fits; NO_DEVICE, INCOMPATIBLE, HIP_ERROR as
- * fovea_device_info(); HIP_ERROR also when HIP does not tell whether the stream
- * is captured.
+ *   fovea_device_info(); HIP_ERROR also when HIP does not tell whether the
+ *   stream is captured.
  */
 FOVEA_API fovea_status_t fovea_forward_select(
     fovea_context_t *context, const fovea_forward_params_t *params,
