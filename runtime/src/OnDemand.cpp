@@ -20,6 +20,11 @@ std::string millis(double ms) {
   return std::to_string(int64_t(ms + 0.5)) + " ms";
 }
 
+/// Whether what the compiler failed on, and did not refuse, is no fault of its.
+bool mayPass(const Result &result) {
+  return result.code != FOVEA_STATUS_NOT_FOUND;
+}
+
 } // namespace
 
 KernelOrder orderFor(const Problem &problem, const std::string &chip,
@@ -159,7 +164,8 @@ Result OnDemand::findScore(KernelOrder order, const Log &log,
     found.captures = std::move(*captures);
     found.text = std::move(score.text);
   } else if (!refused) {
-    return found.result;
+    const bool passes = mayPass(found.result);
+    return because(FOVEA_CAUSE_NOT_COMPILED, std::move(found.result), passes);
   }
   std::lock_guard<std::mutex> lock(mutex);
   // Those of a program that makes up its texts are not kept for ever.
@@ -215,9 +221,9 @@ Result OnDemand::make(const KernelOrder &order, const Log &log, Made &made,
   }
   bool refused = false;
   if (Result result = compiler.compile(order, kernel, refused); !result.ok()) {
-    failure = refused                                 ? Failure::Refused
-              : result.code == FOVEA_STATUS_NOT_FOUND ? Failure::OfCompiler
-                                                      : Failure::Passing;
+    failure = refused           ? Failure::Refused
+              : mayPass(result) ? Failure::Passing
+                                : Failure::OfCompiler;
     return result;
   }
   kernel.record.fingerprint = cache.fingerprint();

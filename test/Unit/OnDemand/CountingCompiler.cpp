@@ -5,6 +5,7 @@
 //   the problem and the schedule that is asked for;
 // FOVEA_TEST_REFUSE: a schedule that is refused;
 // FOVEA_TEST_FAIL: one whose compilation fails for now, by input or output;
+// FOVEA_TEST_FAIL_SCORE: score programs cannot be looked up for now, likewise;
 // FOVEA_TEST_KILL: the process is killed in the middle of one;
 // FOVEA_TEST_VERSION: the version that it tells.
 //
@@ -70,6 +71,11 @@ fovea_compiler_status_t fovea_compile(const fovea_compile_request_t *request,
 fovea_compiler_status_t
 fovea_compile_find_score(const fovea_compile_request_t *request,
                          fovea_compiled_t **found) {
+  refused = false;
+  if (std::getenv("FOVEA_TEST_FAIL_SCORE")) {
+    *found = nullptr;
+    return FOVEA_COMPILER_STATUS_IO;
+  }
   return REAL(fovea_compile_find_score)(request, found);
 }
 fovea_compiler_status_t fovea_compiled_info(const fovea_compiled_t *compiled,

@@ -344,6 +344,17 @@ TEST_F(OnDemandScoreTest, WrongCapturesAndNamesAreRefused) {
   EXPECT_TRUE(compiled().empty());
 }
 
+TEST_F(OnDemandScoreTest, FailureThatMayPassIsTold) {
+  const ContextPtr c = context();
+  set("FOVEA_TEST_FAIL_SCORE", "1");
+  select(c.get(), "softcap", {scalarOf(3)}, FOVEA_STATUS_IO);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NOT_COMPILED);
+  ::unsetenv("FOVEA_TEST_FAIL_SCORE");
+  select(c.get(), "none", {}, FOVEA_STATUS_INVALID_ARGUMENT);
+  EXPECT_EQ(fovea_last_cause(), FOVEA_CAUSE_NONE);
+  select(c.get(), "softcap", {scalarOf(3)});
+}
+
 TEST_F(OnDemandScoreTest, OnesOwnTextIsCompiled) {
   const ContextPtr c = context();
   const auto invalid = FOVEA_STATUS_INVALID_ARGUMENT;
