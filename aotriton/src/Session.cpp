@@ -6,6 +6,7 @@
 
 #include <fovea/aotriton.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -382,9 +383,9 @@ struct Found {
       const fovea_status_t status =
           selectPass(context, device, dtype, dim, pass);
       has[pass] = status == FOVEA_STATUS_OK;
-      const int32_t cause = fovea_last_cause();
-      mayPass = cause == FOVEA_CAUSE_NOT_COMPILED ||
-                (cause == FOVEA_CAUSE_DETERMINISTIC && compilesOnDemand());
+      // Where kernels with atomic sums are there, the cause is those, whatever
+      // the compiler said. Another problem tells.
+      mayPass = fovea_last_cause() == FOVEA_CAUSE_NOT_COMPILED;
       if (status == FOVEA_STATUS_OK ||
           (status == FOVEA_STATUS_NOT_FOUND && !mayPass))
         continue;
@@ -442,11 +443,18 @@ Found findKernels(fovea_context_t *context, int32_t device) {
   return found;
 }
 
+/// How long answers are kept.
+enum class Kept : uint8_t {
+  Always,
+  ForCalls, ///< for some: a compiler may later make what it has not made
+  Never     ///< HIP may later tell
+};
+
 /// The answers about a device.
 struct Answers {
   Status any;    ///< is there a kernel at all, as far as is known?
   Status serves; ///< both passes, or as FOVEA_AOTRITON_PASSES says?
-  bool mayPass = false; ///< they may be others when asked again
+  Kept kept = Kept::Always;
 };
 
 Answers lookForKernels(fovea_context_t *context, int32_t device) {
@@ -459,7 +467,7 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
         status != FOVEA_STATUS_OK)
       bad = failure(status);
   if (bad)
-    return {bad, bad, /*mayPass=*/true};
+    return {bad, bad, Kept::Never};
   const std::string where =
       "device " + std::to_string(device) + ", " + info.arch;
   auto none = [](std::string message) {
@@ -472,13 +480,13 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
             ? Status()
             : none("the open packages have not what serves " + where +
                    ", and one was to be compiled: " + found.failure.message),
-        /*mayPass=*/true};
+        Kept::ForCalls};
   if (!found.forward && !found.backward) {
     const Status no =
         none("none of the " + std::to_string(fovea_kernel_count(context)) +
              " kernels of the open packages runs on " + where +
              "; compile a package for it and name it in FOVEA_KERNELS");
-    return {no, no, /*mayPass=*/false};
+    return {no, no, Kept::Always};
   }
   Answers answers;
   if (!found.forward)
@@ -496,17 +504,46 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
   return answers;
 }
 
-/// Asks once for each device.
+/// Answers that were given.
+struct Known {
+  Answers answers;
+  uint64_t kernels; ///< that there were then
+  // As libfovea tries again where another kernel serves.
+  static constexpr uint32_t kMostCalls = 1 << 16;
+  uint32_t calls; ///< which they are given to yet, if not to all
+  uint32_t wait;  ///< as many as are next
+
+  /// Whether this call looks anew; a kernel made meanwhile speaks for it.
+  bool isDue(uint64_t kernelsNow) {
+    if (answers.kept != Kept::ForCalls)
+      return false;
+    if (kernels != kernelsNow || calls == 0)
+      return true;
+    --calls;
+    return false;
+  }
+};
+
+/// Asks once for each device, but where a compiler failed: that takes long, and
+/// clients ask before each call.
 Answers answersOf(fovea_context_t *context, int32_t device) {
   static std::mutex mutex;
-  static auto &all = *new std::map<int32_t, Answers>;
+  static auto &all = *new std::map<int32_t, Known>;
   std::lock_guard<std::mutex> lock(mutex);
-  if (const auto at = all.find(device); at != all.end())
-    return at->second;
+  const auto known = all.find(device);
+  const uint64_t before = fovea_kernel_count(context);
+  if (known != all.end() && !known->second.isDue(before))
+    return known->second.answers;
+  uint32_t calls = 1;
+  if (known != all.end()) {
+    if (known->second.kernels == before)
+      calls = known->second.wait;
+    all.erase(known);
+  }
   const Answers answers = lookForKernels(context, device);
-  // What HIP could not answer, or a compiler not make, it may later.
-  if (!answers.mayPass)
-    all.emplace(device, answers);
+  if (answers.kept != Kept::Never)
+    all.emplace(device, Known{answers, fovea_kernel_count(context), calls,
+                              std::min(2 * calls, Known::kMostCalls)});
   return answers;
 }
 
