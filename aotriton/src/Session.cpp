@@ -398,9 +398,11 @@ struct Found {
     return !both && !failure;
   }
 
+  /// What packages have: bits of passes by type and head dimension.
+  std::map<std::pair<int32_t, int64_t>, unsigned> passes;
+
   /// Looks at what is there, kernel by kernel: nothing is compiled.
   void lookAtPackages(fovea_context_t *context, int32_t device) {
-    std::map<std::pair<int32_t, int64_t>, unsigned> passes;
     const auto count = uint32_t(fovea_kernel_count(context));
     for (uint32_t id = 1; id <= count; ++id) {
       fovea_kernel_info_t info = {};
@@ -435,6 +437,10 @@ Found findKernels(fovea_context_t *context, int32_t device) {
     found.lookAtPackages(context, device);
   if (found.both || (found.forward && opened().forwardOnly))
     return found;
+  // What is compiled then is the other pass of what clients have packages for.
+  for (const auto &[problem, bits] : found.passes)
+    if (!found.look(context, device, problem.first, problem.second))
+      return found;
   for (int64_t dim = 16; dim <= 512; dim += 8)
     for (int32_t dtype : {FOVEA_DTYPE_F16, FOVEA_DTYPE_BF16, FOVEA_DTYPE_F32})
       // Of one query and one key: kernels of all masks serve it.
@@ -456,6 +462,13 @@ struct Answers {
   Status serves; ///< both passes, or as FOVEA_AOTRITON_PASSES says?
   Kept kept = Kept::Always;
 };
+
+/// What libfovea says of compiling, which it says last. What comes before are
+/// remedies of its interface.
+std::string saidOfCompiling(const std::string &message) {
+  const size_t at = message.find("it could not be compiled on demand");
+  return at == message.npos ? message : message.substr(at);
+}
 
 Answers lookForKernels(fovea_context_t *context, int32_t device) {
   const Found found = findKernels(context, device);
@@ -479,7 +492,9 @@ Answers lookForKernels(fovea_context_t *context, int32_t device) {
         found.forward && opened().forwardOnly
             ? Status()
             : none("the open packages have not what serves " + where +
-                   ", and one was to be compiled: " + found.failure.message),
+                   "; name one that has it in FOVEA_KERNELS, or see that the "
+                   "compiler works: " +
+                   saidOfCompiling(found.failure.message)),
         Kept::ForCalls};
   if (!found.forward && !found.backward) {
     const Status no =
