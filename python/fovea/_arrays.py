@@ -265,7 +265,12 @@ def _any_layout(array, seen):
 def _scalar_layout(scalar, _):
     # Of no array, so that no address goes with it: its array interface is of a copy, which
     # nobody keeps.
-    return type(scalar), scalar.item()
+    return type(scalar), key_of_number(scalar.item())
+
+
+def key_of_number(value):
+    """A number in a key: zeros of both signs are equal, and their reciprocals are not."""
+    return str(value) if not value and isinstance(value, float) else value
 
 
 def as_plain(given):

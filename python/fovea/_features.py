@@ -11,7 +11,7 @@ import sys
 from typing import Any, Optional, Sequence, Union
 
 from . import _abi, _native
-from ._arrays import as_plain, layout_of, view
+from ._arrays import as_plain, key_of_number, layout_of, view
 from ._errors import InvalidArgumentError
 
 _INFINITE = 2**63 - 1  # FOVEA_WINDOW_INFINITE
@@ -494,8 +494,7 @@ def key_of(feature, seen):
     if kind in (tuple, list):
         return tuple([key_of(item, seen) for item in feature])
     if isinstance(feature, _PLAIN):
-        # Zeros of both signs are equal, and their reciprocals are not.
-        return kind, feature if feature or kind is not float else str(feature)
+        return kind, key_of_number(feature)
     return layout_of(kind)(feature, seen)
 
 

@@ -204,13 +204,14 @@ class Results(Case):
     def test_signs_of_zeros(self):
         """Calls with zeros of two signs are two."""
         q, k, v = self.all[:3]
-        for zero, sign in ((0.0, 1), (-0.0, -1)):
+        for kind, zero, sign in [(kind, zero, sign) for kind in (float, np.float32, np.float64)
+                                 for zero, sign in ((0.0, 1), (-0.0, -1))]:
             text = ("func.func @of_sign(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %m: i32, "
                     "%n: i32, %c: f32) -> f32 {\n  %one = arith.constant 1.0 : f32\n"
                     "  %r = arith.divf %one, %c : f32\n  %z = arith.constant 0.0 : f32\n"
                     "  %p = arith.cmpf ogt, %r, %z : f32\n  %y = arith.negf %x : f32\n"
                     "  %s = arith.select %p, %x, %y : f32\n  return %s : f32\n}\n")
-            got = fovea.attention(q, k, v, score=fovea.Score("of_sign", [zero], text),
+            got = fovea.attention(q, k, v, score=fovea.Score("of_sign", [kind(zero)], text),
                                   library=compiling)
             self.close(got, oracle(*self.all, scale=sign * q.shape[-1] ** -0.5)[0])
 
