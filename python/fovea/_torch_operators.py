@@ -11,6 +11,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
+from torch._C._functorch import TransformType
 from torch.autograd.forward_ad import unpack_dual
 from torch.utils import _pytree as pytree
 
@@ -409,9 +410,14 @@ def transformed(q, k, v, scale, mask, window, score, score_text, captures, sinks
 
 
 def is_transformed() -> bool:
-    """Whether transforms of torch.func look on, and no compiler, which has its own way."""
-    return (torch._C._functorch.peek_interpreter_stack() is not None
-            and not torch.compiler.is_compiling())
+    """Whether transforms of torch.func look on that want a function of autograd's, and no
+    compiler, which has its own way."""
+    if torch.compiler.is_compiling():
+        return False
+    levels = torch._C._functorch.get_interpreter_stack()
+    # Functionalize knows operators alone.
+    return levels is not None and all(level.key() != TransformType.Functionalize
+                                      for level in levels)
 
 
 def is_unseen() -> bool:

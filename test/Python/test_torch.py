@@ -217,6 +217,10 @@ class Operators(Case):
         inputs = [tensor.clone().requires_grad_() for tensor in (bias, sinks)]
         self.close(func.grad(learnt, (0, 1))(bias, sinks),
                    torch.autograd.grad(learnt(*inputs), inputs), 1e-5)
+        for function in (ft.attention, lambda *given: func.vmap(ft.attention)(*(
+                t[None] for t in given))[0]):
+            self.assertTrue(torch.equal(func.functionalize(function)(q, k, v),
+                                        ft.attention(q, k, v)))
         with self.assertRaisesRegex(RuntimeError, "gradients of gradients are not there"):
             func.grad(lambda q: func.grad(ours)(q, k, v).sum())(q)
 
