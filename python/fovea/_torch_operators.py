@@ -358,15 +358,42 @@ def recorded(q, k, v, scale, mask, window, score, score_text, captures, sinks, *
                            *(captures or ()))
 
 
+def _each(function):
+    """A function's rule under vmap: a call for each of the batch. PyTorch's own for any operator
+    knows no lists of tensors."""
+    def run(info, in_dims, *inputs):
+        given, spec = pytree.tree_flatten(inputs)
+        dims = pytree._broadcast_to_and_flatten(in_dims, spec)
+
+        def one(select):
+            return function(*pytree.tree_unflatten(
+                [item if dim is None else select(item, dim) for item, dim in zip(given, dims)],
+                spec))
+
+        made = [one(lambda item, dim: item.select(dim, number))
+                for number in range(info.batch_size)]
+        if not made:  # zeros stand for one, of whose results none are taken
+            results = one(lambda item, dim: item.sum(dim, dtype=item.dtype))
+            return pytree.tree_map(lambda result: result[None][:0], results), 0
+        return type(made[0])(map(torch.stack, zip(*made))), 0
+    return run
+
+
+torch.library.register_vmap(_FORWARD, _each(forward))
+torch.library.register_vmap(_BACKWARD, _each(backward))
+
+
 class _Transformed(torch.autograd.Function):
     """:class:`_Recorded` where transforms of torch.func look on, which want no formula of an
     operator's, but one with its context apart."""
 
-    generate_vmap_rule = True
-
     @staticmethod
     def forward(q, k, v, sinks, rest, *captures):
         return forward(q, k, v, *rest[:5], list(captures) or None, sinks, *rest[5:])
+
+    @staticmethod
+    def vmap(info, in_dims, *inputs):
+        return _each(_Transformed.apply)(info, in_dims, *inputs)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -388,13 +415,7 @@ class _TransformedGradients(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, *inputs):
-        # PyTorch's own rule for any operator does not know lists of results.
-        given, spec = pytree.tree_flatten(inputs)
-        dims = pytree._broadcast_to_and_flatten(in_dims, spec)
-        calls = [[item if dim is None else item.select(dim, number)
-                  for item, dim in zip(given, dims)] for number in range(info.batch_size)]
-        made = [_TransformedGradients.apply(*pytree.tree_unflatten(call, spec)) for call in calls]
-        return tuple(map(torch.stack, zip(*made))), (0,) * len(made[0])
+        return _each(_TransformedGradients.apply)(info, in_dims, *inputs)
 
     @staticmethod
     def setup_context(ctx, inputs, output):

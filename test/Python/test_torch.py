@@ -224,6 +224,39 @@ class Operators(Case):
         with self.assertRaisesRegex(RuntimeError, "gradients of gradients are not there"):
             func.grad(lambda q: func.grad(ours)(q, k, v).sum())(q)
 
+    def test_vmap(self):
+        """Over anything that is an array, also alone, and over nothing."""
+        q, bias = torch.randn(2, 1, 2, 140, 32), torch.randn(2, 1, 2, 140, 140)
+        lengths = torch.tensor([[5], [130]], dtype=torch.int32)
+        numbers = torch.tensor([[[[2, 1]]], [[[1, 2]]]], dtype=torch.int32)
+        indices = torch.tensor([[[[[0, 1], [0, 0]]]], [[[[1, 0], [1, 0]]]]], dtype=torch.int32)
+        func, loss = torch.func, lambda run: lambda *given: run(*given).square().sum()
+        biased = lambda q, bias: ft.attention(  # noqa: E731
+            q, q, q, score=fovea.Score("bias", [bias]))
+        limited = lambda q, lengths: ft.attention(  # noqa: E731
+            q, q, q, varlen=fovea.Varlen(k=fovea.Sequences(lengths)))
+        for run, inputs in (
+                (lambda bias: biased(q[0], bias), [bias]), (biased, [q, bias]),
+                (func.grad(loss(biased), 1), [q, bias]),
+                (lambda lengths: limited(q[0], lengths), [lengths]),
+                (func.grad(loss(limited)), [q, lengths]),
+                (lambda *lists: ft.attention(q[0], q[0], q[0], blocks=fovea.Blocks(*lists)),
+                 [numbers, indices]),
+                (lambda cap: ft.attention(q[0], q[0], q[0], score=fovea.Score("softcap", [cap])),
+                 [torch.tensor([2.0, 3.0])])):
+            wanted = torch.stack([run(*given) for given in zip(*inputs)])
+            self.assertTrue(torch.equal(func.vmap(run)(*inputs), wanted))
+            none = func.vmap(run)(*[given[:0] for given in inputs])
+            self.assertEqual(none.shape, (0, *wanted.shape[1:]))
+        self.assertTrue(torch.equal(
+            func.grad(loss(func.vmap(lambda bias: biased(q[0], bias))))(bias),
+            func.vmap(func.grad(loss(lambda bias: biased(q[0], bias))))(bias)))
+        both = func.vmap(biased)
+        for way in (func.functionalize(both), torch.compile(both, backend="aot_eager")):
+            self.assertTrue(torch.equal(way(q, bias), both(q, bias)))
+        rows = func.jacrev(lambda q: ft.attention(q, q, q)[:, :, :0])(q[0])
+        self.assertEqual(rows.shape, (1, 2, 0, 32, 1, 2, 140, 32))
+
     def test_nothing(self):
         """Gradients of nothing are expanded, with strides of 0 throughout."""
         for batch, heads, rows in ((0, 2, 9), (1, 0, 9), (1, 2, 0)):
