@@ -9,6 +9,7 @@ docs/Python.md is the manual. The operators are `fovea::attention_forward` and
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Callable, Optional, Union
 
 try:
@@ -85,6 +86,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, scale: Optional[float] = None,
     if records is None:
         refuse_tangents(q, k, v, sinks, *(program.captures if program else ()))
     if records is False:
+        if program is not None and any(isinstance(given, Tensor) and given.is_neg()
+                                       for given in program.captures):
+            program = dataclasses.replace(program, captures=[
+                given.resolve_neg() if isinstance(given, Tensor) else given
+                for given in program.captures])
         made = _attention.FORWARD.run(
             None, None, None,
             (rows_together(q), rows_together(k), rows_together(v), None, None,

@@ -102,12 +102,13 @@ class Operators(Case):
     def test_negated(self):
         """Elements that are negated when they are read, with gradients and without."""
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
-        sinks = torch.randn(2)
-        wanted = ft.attention(-q, k, v, sinks=-sinks)
+        sinks, bias = torch.randn(2), torch.randn(1, 2, 40, 40)
+        wanted = ft.attention(-q, k, v, sinks=-sinks, score=fovea.Score("bias", [-bias]))
         for context in (torch.enable_grad(), torch.no_grad()):
             with context:
                 self.assertTrue(torch.equal(wanted, ft.attention(
-                    torch._neg_view(q), k, v, sinks=torch._neg_view(sinks))))
+                    torch._neg_view(q), k, v, sinks=torch._neg_view(sinks),
+                    score=fovea.Score("bias", [torch._neg_view(bias)]))))
 
     def test_without_gradients(self):
         """Past the operators, with the same bits in the same places."""
