@@ -100,9 +100,13 @@ def _check_kind(name, kind, wanted, known=True):
                         f"{'one of ' if len(wanted) > 1 else ''}{', '.join(wanted)}")
 
 
-def _of_interface(array, name, wanted):
+def _is_masked(array):
     masked = sys.modules.get("numpy.ma")
-    if masked is not None and isinstance(array, masked.MaskedArray):
+    return masked is not None and isinstance(array, masked.MaskedArray)
+
+
+def _of_interface(array, name, wanted):
+    if _is_masked(array):
         raise TypeError(f"{name} is a masked array, whose mask no kernel looks at; give its data, "
                         "or filled()")
     interface = array.__array_interface__
@@ -276,6 +280,31 @@ def key_of_number(value):
 def as_plain(given):
     """One of NumPy's scalars as a number of Python's; anything else as it is."""
     return given.item() if layout_of(type(given)) is _scalar_layout else given
+
+
+def without_dimensions(given):
+    """An array without dimensions as the number that it has now; anything else as it is, and
+    what is refused where it is named."""
+    if isinstance(given, (int, float)) or getattr(given, "ndim", None) != 0:
+        return given
+    if _is_masked(given) or _is_watched(given):
+        return given
+    try:
+        value = given.item()
+    except (AttributeError, TypeError, ValueError, RuntimeError):
+        return given
+    return value if isinstance(value, (int, float)) else given
+
+
+def _is_watched(given):
+    """Whether it is a tensor of PyTorch's whose number would be lost to a gradient, a compiler
+    or a transform."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(given, getattr(torch, "Tensor", ())):
+        return False
+    return (torch.compiler.is_compiling() or given.requires_grad
+            or torch._C._len_torch_dispatch_stack() > 0 or is_planned(given)
+            or torch._C._functorch.is_functorch_wrapped_tensor(given))
 
 
 #: PyTorch's kinds of devices whose memory a call takes: whether it is a GPU's.

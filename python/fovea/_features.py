@@ -11,7 +11,7 @@ import sys
 from typing import Any, Optional, Sequence, Union
 
 from . import _abi, _native
-from ._arrays import as_plain, key_of_number, layout_of, view
+from ._arrays import as_plain, key_of_number, layout_of, view, without_dimensions
 from ._errors import InvalidArgumentError
 
 _INFINITE = 2**63 - 1  # FOVEA_WINDOW_INFINITE
@@ -126,7 +126,8 @@ class Capture:
 
     Args:
         value: a number, or an array of 1 to 4 dimensions of float32, float16,
-            bfloat16, int32 or bool; a dimension of stride 0 is broadcast.
+            bfloat16, int32 or bool; a dimension of stride 0 is broadcast. One without
+            dimensions is the number that it has when the argument is made.
         gradient: of a backward call, an array of the value's shape (of a number: of
             one element) that the gradient is **added** to, float32. With ``stored``:
             that it is stored to, of the value's type.
@@ -135,6 +136,9 @@ class Capture:
     value: Any
     gradient: Any = None
     stored: bool = False
+
+    def __post_init__(self):
+        object.__setattr__(self, "value", without_dimensions(self.value))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,6 +163,8 @@ class Score:
             given = getattr(self, name)
             if not isinstance(given, kinds):
                 raise TypeError(f"score.{name} is {type(given).__name__}, not {wanted}")
+        object.__setattr__(self, "captures", type(self.captures)(
+            [without_dimensions(given) for given in self.captures]))
         if not self.program:
             raise InvalidArgumentError("score.program is empty; give the name of a program or "
                                        "the 16 digits of its key, or score=None")
@@ -195,7 +201,7 @@ class Score:
                 if not 1 <= len(shape) <= 4:
                     raise InvalidArgumentError(
                         f"{name} has {len(shape)} dimensions, not 1 to 4; a scalar is "
-                        "a number of Python's")
+                        "a number: give its item()")
                 capture.extents[:len(shape)] = shape
                 capture.strides[:len(shape)] = seen.strides
                 call.address(capture, "data", seen, name)

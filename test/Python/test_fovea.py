@@ -190,6 +190,13 @@ class Results(Case):
         for cap in (2.0, 3.0):
             self.close(fovea.attention(q, k, v, library=compiling, score=fovea.Score(
                 "softcap", [np.float32(cap)])), oracle(*self.all, cap=cap)[0])
+            held = np.array(cap, np.float32)
+            score = fovea.Score("softcap", [held])
+            of_capture = fovea.Score("softcap", (fovea.Capture(held),))
+            held[()] = 5.0  # which comes too late
+            for given in (score, of_capture):
+                self.close(fovea.attention(q, k, v, library=compiling, score=given),
+                           oracle(*self.all, cap=cap)[0])
         drops = [fovea.attention(q, k, v, library=compiling, dropout=fovea.Dropout(
             0.5, seed=seed, offset=np.int64(2))) for seed in (5, np.int64(5), np.uint64(6))]
         np.testing.assert_array_equal(drops[0], drops[1])

@@ -352,6 +352,17 @@ class Operators(Case):
         for left in (3, 5, 7):
             self.assertTrue(torch.equal(window(q, k, v, left), compiled(q, k, v, left)))
 
+    def test_numbers_in_tensors(self):
+        """What is captured and has no dimensions, compiled as well."""
+        q = torch.randn(1, 2, 40, 32)
+        capped = lambda run: lambda cap: run(  # noqa: E731
+            q, q, q, score=fovea.Score("softcap", [cap]))
+        compiled = torch.compile(capped(ft.attention), fullgraph=True, backend="aot_eager")
+        for cap in (2.0, 3.0):
+            wanted = capped(ft.attention)(cap)
+            for run in (capped(fovea.attention), capped(ft.attention), compiled):
+                self.assertTrue(torch.equal(run(torch.tensor(cap)), wanted))
+
     def test_compile_varlen(self):
         """Sequences of one side, and most rows that are symbols."""
         q, k, v = (numbers(1, 2, 40, 32) for _ in range(3))
