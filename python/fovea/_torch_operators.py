@@ -99,12 +99,19 @@ def dropout_of(p: float, seed: Optional[Tensor]) -> Optional[Dropout]:
 
 
 def as_tensor(given: Any, name: str) -> Tensor:
-    """An array of any library, where it lies."""
+    """An array of any library, where it lies; a copy of one that is read-only, which PyTorch
+    has no tensors for."""
     if isinstance(given, Tensor):
         return given
-    view(given, name)  # which names what is none
-    return (torch.as_tensor(given) if hasattr(given, "__array_interface__")
-            else torch.from_dlpack(given))
+    seen = view(given, name, _attention._kinds(name))  # which names what is none
+    if not hasattr(given, "__array_interface__"):
+        return torch.from_dlpack(given)
+    import numpy
+    array = numpy.asarray(given)  # also of other classes with that interface
+    if seen.dtype == "bfloat16":  # of no type of NumPy's
+        array = array.view(numpy.int16)
+    tensor = torch.from_numpy(array.copy() if seen.read_only else array)
+    return tensor.view(torch.bfloat16) if seen.dtype == "bfloat16" else tensor
 
 
 def as_listed(varlen: Optional[Varlen],

@@ -165,6 +165,8 @@ def _capture(given, name, device) -> Tensor:
         return torch.tensor(whole(given, name, -2**31, 2**31), dtype=torch.int32)
     if isinstance(given, float):
         return torch.tensor(given, dtype=torch.float32)
+    if hasattr(given, "__array_interface__"):
+        return as_tensor(given, name).to(device)
     try:
         return torch.as_tensor(given, device=device)
     except (TypeError, ValueError, RuntimeError):

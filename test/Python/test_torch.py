@@ -590,6 +590,38 @@ class Kernels(Case):
                 self.close([fovea.attention(q, k, v, score=score)],
                            [ft.attention(q, k, v, score=fovea.Score("softcap", [2.0]))])
 
+    def test_other_arrays(self):
+        """Of classes that are not NumPy's own, and read-only ones, with gradients and without."""
+        class Other:
+            def __init__(self, array, **changes):
+                self.array, self.dtype = array, array.dtype
+                self.__array_interface__ = {**array.__array_interface__, **changes}
+
+        def fixed(array):
+            array = array.copy()
+            array.flags.writeable = False
+            return array
+
+        q, k, v = (numbers(1, 2, 40, 32, dtype=torch.bfloat16) for _ in range(3))
+        bias, halves = torch.randn(1, 2, 40, 40), torch.randn(1, 2, 40, 40, dtype=torch.bfloat16)
+        of_halves = Other(halves.view(torch.int16).numpy(), typestr="<V2")
+        of_halves.dtype = "bfloat16"
+        lengths = torch.tensor([23], dtype=torch.int32)
+        for capture, kinds in ((bias, [Other(bias.numpy()), fixed(bias.numpy())]),
+                               (halves, [of_halves])):
+            run = lambda bias, lengths: ft.attention(  # noqa: E731
+                q, k, v, score=fovea.Score("bias", [bias]),
+                varlen=fovea.Varlen(k=fovea.Sequences(lengths)))
+            wanted = run(capture, lengths)
+            for given in kinds:
+                for make in (Other, fixed):
+                    for context in (torch.enable_grad(), torch.no_grad()):
+                        with context, warnings.catch_warnings():
+                            warnings.simplefilter("error")
+                            self.close([run(given, make(lengths.numpy()))], [wanted], 1e-6)
+        with self.assertRaisesRegex(TypeError, "elements are float64, not one of float32, float16"):
+            run(bias.double().numpy(), lengths)
+
     @IN_CPP
     def test_same(self):
         """Both give the same bits in the same places."""
