@@ -5,6 +5,7 @@ import dataclasses
 import sys
 from typing import Any
 
+from . import _native
 from ._errors import InvalidArgumentError
 
 # DLPack's numbers (dlpack.h, version 1).
@@ -439,9 +440,10 @@ def stream_number(given):
     for name in ("cuda_stream", "ptr"):
         given = getattr(given, name, given)
     try:
-        if not isinstance(given, (str, bytes, float)):  # which int() would read, or cut off
-            return int(given)
+        if isinstance(given, (str, bytes, float)):  # which int() would read, or cut off
+            raise TypeError
+        number = int(given)
     except (TypeError, ValueError):
-        pass
-    raise TypeError(f"stream is {given!r}, neither a hipStream_t as a number nor an object "
-                    "with cuda_stream")
+        raise TypeError(f"stream is {given!r}, neither a hipStream_t as a number nor an object "
+                        "with cuda_stream") from None
+    return _native.whole(number, "stream", 0, 2**64)  # which ctypes would cut off

@@ -278,7 +278,7 @@ class _Call:
                                            f"device {place}")
             if stream is None:
                 stream = self._stream(place) if self._stream is not None else 0
-            elif type(stream) is not int:
+            elif type(stream) is not int or not 0 <= stream < 2**64:
                 stream = _arrays.stream_number(stream)
             if hip.current_device() == place:
                 self._enqueue(library, operation, addresses, place, stream)

@@ -41,16 +41,19 @@ def as_number(given, name, remedy="give its item()"):
 
     Raises:
         TypeError: it is none.
+        InvalidArgumentError: no float is as large.
     """
-    if isinstance(given, (int, float)):  # also torch.compile's symbols, which have no attributes
-        return float(given)
-    if getattr(given, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+    is_plain = isinstance(given, (int, float))  # also torch.compile's symbols, without attributes
+    if (not is_plain and getattr(given, "requires_grad", False)
+            and sys.modules["torch"].is_grad_enabled()):
         raise TypeError(f"{name}: Tensor that requires a gradient, which no call gives of it; "
                         f"{remedy}")
     try:
-        value = given.item() if hasattr(given, "item") else given
+        value = given.item() if not is_plain and hasattr(given, "item") else given
         if not isinstance(value, (str, bytes)):  # which float() would read
             return float(value)
+    except OverflowError:
+        raise InvalidArgumentError(f"{name} is a whole number that no float holds") from None
     except (TypeError, ValueError, RuntimeError):
         pass
     raise TypeError(f"{name} is {type(given).__name__}, not a number or an array of one")

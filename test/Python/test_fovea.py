@@ -140,6 +140,9 @@ class Results(Case):
         """None is cut off to the bits that the library has for it."""
         for words, options in (
                 ("kernel is -1, not in 0 to 4294967295", {"kernel": -1}),
+                (f"stream is {2**70}, not in 0 to {2**64 - 1}", {"stream": 2**70}),
+                ("stream is -1, not in 0 to", {"stream": -1}),
+                ("scale is a whole number that no float holds", {"scale": 10**400}),
                 ("splits is 4294967297, not in 0 to 1024; give 0", {"splits": 2**32 + 1}),
                 ("splits is -1, not in 0 to 1024; give 0, and the lib", {"splits": -1}),
                 (r"score.captures\[0\] is 1099511627776, not in -2147483648 to",
@@ -147,6 +150,9 @@ class Results(Case):
                 ("window.left is 18446744073709551616, not in -92", {"window": (2**64, 0)})):
             self.refused(fovea.InvalidArgumentError, words, fovea.attention, *self.all[:3],
                          library=lib, **options)
+        placed = [OnDevice(array) for array in (*self.all[:3], np.zeros_like(self.q))]
+        self.refused(fovea.InvalidArgumentError, f"stream is {2**70}, not in", fovea.attention,
+                     *placed[:3], out=placed[3], library=lib, stream=2**70)
         self.refused(fovea.InvalidArgumentError, "device is 4294967296, not in 0 to",
                      fovea.attention, *self.all[:3], library=lib, device=2**32)
         self.refused(fovea.InvalidArgumentError, "has a NUL in it", fovea.Library, "a\0b")
