@@ -90,6 +90,7 @@ def _score_of(program: str, text: str, captures: Optional[List[Tensor]],
         value: Any = plain(capture, rows=False)
         if not value.dim():  # a scalar
             value = value.item()
+            gradient = None if gradient is None else gradient.view(1)
         given.append(value if gradient is None else Capture(value, gradient))
     return Score(program, given, text or None)
 

@@ -362,6 +362,10 @@ class Operators(Case):
             wanted = capped(ft.attention)(cap)
             for run in (capped(fovea.attention), capped(ft.attention), compiled):
                 self.assertTrue(torch.equal(run(torch.tensor(cap)), wanted))
+        cap = torch.tensor(2.0, requires_grad=True)
+        scores = (q.double() @ q.double().mT * 32 ** -0.5 / cap).tanh() * cap
+        self.close(*(self.gradients([out], [cap]) for out in (
+            capped(ft.attention)(cap), scores.softmax(-1) @ q.double())), 1e-5)
 
     def test_compile_varlen(self):
         """Sequences of one side, and most rows that are symbols."""
