@@ -172,6 +172,14 @@ def is_planned(array):
                            torch._subclasses.functional_tensor.FunctionalTensor)))
 
 
+def is_wrapped(array):
+    """Whether it is a tensor of a transform's of PyTorch's, which has a form, and its elements
+    beneath."""
+    torch = sys.modules.get("torch")
+    return (torch is not None and isinstance(array, getattr(torch, "Tensor", ()))
+            and torch._C._functorch.is_functorch_wrapped_tensor(array))
+
+
 def planned(tensor):
     """A View of one, as it lies in memory that begins at 0."""
     kind = str(tensor.dtype).rpartition(".")[2]
@@ -305,7 +313,7 @@ def _is_watched(given):
         return False
     return (torch.compiler.is_compiling() or given.requires_grad
             or torch._C._len_torch_dispatch_stack() > 0 or is_planned(given)
-            or torch._C._functorch.is_functorch_wrapped_tensor(given))
+            or is_wrapped(given))
 
 
 #: PyTorch's kinds of devices whose memory a call takes: whether it is a GPU's.

@@ -296,6 +296,9 @@ class Program:
         array = _narrowed(array)
         if _arrays.is_planned(array):
             seen = _arrays.planned(array)
+        elif _arrays.is_wrapped(array):
+            seen = _arrays.planned(array)
+            seen.data = 1  # where one of a batch begins is not known
         else:
             with _without_gradients():
                 seen = _arrays.view(array, "what the function captures")

@@ -255,6 +255,15 @@ class Operators(Case):
         both = func.vmap(biased)
         for way in (func.functionalize(both), torch.compile(both, backend="aot_eager")):
             self.assertTrue(torch.equal(way(q, bias), both(q, bias)))
+        # Those of functions, too; one of 16 bits begins between words.
+        for dtype in (torch.float32, torch.bfloat16):
+            x, table = torch.randn(1, 1, 39, 32, dtype=dtype), torch.randn(2, 39, 39, dtype=dtype)
+            run = loss(lambda table: ft.attention(  # noqa: E731
+                x, x, x, score=lambda s, b, h, i, j: s + table[i, j]))
+            inputs = [one.clone().requires_grad_() for one in table]
+            wanted = torch.stack([torch.autograd.grad(run(one), one)[0] for one in inputs])
+            self.close([func.vmap(func.grad(run))(table), func.grad(run)(table[1])],
+                       [wanted, wanted[1]], 1e-5)
         rows = func.jacrev(lambda q: ft.attention(q, q, q)[:, :, :0])(q[0])
         self.assertEqual(rows.shape, (1, 2, 0, 32, 1, 2, 140, 32))
 
