@@ -500,10 +500,6 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     Value most = select(isHeadless, keys.end, sub(keys.end, i32(ahead)));
     full = max(zero, sub(min(keys.full, most), keys.head));
   }
-  // What is fetched ahead of listed blocks that are full may have rows that are
-  // out of bounds, for which the loop over these does not look.
-  if (lists.isThere() && keys.hidden && ahead > 0)
-    full = max(i32(0), sub(full, i32(ahead)));
   groupsOfFull = group;
   groupsOfAll = all ? group : 1;
   if (group > 1)
@@ -514,7 +510,7 @@ void QueryBlockBuilder::visitKeys(int64_t rowsOfBlock, int64_t keysOfBlock,
     from.isLoose = name == "v" && !sumsColumnsOfV;
     fromFull = from;
     if (lists.isThere())
-      fromFull.from = nullptr; // every row sees them
+      fromFull.from = nullptr; // every row sees them; a look costs the loop
     if (!keys.hasHead)
       continue;
     Value before = mul(keys.head, i32(blockN));
