@@ -75,6 +75,29 @@ std::string contentOf(const std::string &path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+/// What a child process ends with that does no more than `run`; -1: by a
+/// signal.
+template <typename Run>
+int statusOfChild(Run run) {
+  const pid_t child = ::fork();
+  if (child == 0)
+    ::_exit(run());
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// 0 where the compiler makes that image again.
+int makesAgain(const fovea_compile_request_t &wanted,
+               const std::string &image) {
+  fovea_compiled_t *made = nullptr;
+  if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK) {
+    std::fprintf(stderr, "%s\n", fovea_compiler_last_message());
+    return 1;
+  }
+  return imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2;
+}
+
 /// What lld makes is in no file: it would map that, and where a disk has no
 /// room left the process would end. A limit below its size stands for such a
 /// disk.
@@ -84,19 +107,14 @@ TEST(LibraryTest, TheOutputIsNoFile) {
   const Compiled first = compile(wanted);
   ASSERT_TRUE(first);
   const std::string image = imageOf(first);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    (void)std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit = {image.size() - 1, image.size() - 1};
-    fovea_compiled_t *made = nullptr;
-    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0 ||
-        fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK)
-      ::_exit(1);
-    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(statusOfChild([&] {
+              (void)std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit = {image.size() - 1, image.size() - 1};
+              return ::setrlimit(RLIMIT_FSIZE, &limit) != 0
+                         ? 1
+                         : makesAgain(wanted, image);
+            }),
+            0);
 }
 
 /// A program without standard streams that writes there all the same.
@@ -106,24 +124,18 @@ TEST(LibraryTest, StandardStreamsMayBeClosed) {
   const Compiled first = compile(wanted);
   ASSERT_TRUE(first);
   const std::string image = imageOf(first);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    for (int file = 0; file != 3; ++file)
-      (void)::close(file);
-    std::thread([] {
-      for (;;)
-        for (int file = 0; file != 3; ++file)
-          if (::write(file, "a line that is lost\n", 20) < 0)
-            std::this_thread::yield();
-    }).detach();
-    fovea_compiled_t *made = nullptr;
-    if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK)
-      ::_exit(1);
-    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(statusOfChild([&] {
+              for (int file = 0; file != 3; ++file)
+                (void)::close(file);
+              std::thread([] {
+                for (;;)
+                  for (int file = 0; file != 3; ++file)
+                    if (::write(file, "a line that is lost\n", 20) < 0)
+                      std::this_thread::yield();
+              }).detach();
+              return makesAgain(wanted, image);
+            }),
+            0);
 }
 
 bool isOpen(int file) { return ::fcntl(file, F_GETFD) >= 0; }
@@ -133,8 +145,7 @@ TEST(LibraryTest, StandardStreamsThatAreMadeMeanwhileStay) {
   const fovea_compile_request_t wanted =
       request("gfx942", "forward;dtype=bf16;head_dim=16;window=1");
   ASSERT_TRUE(compile(wanted));
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = statusOfChild([&]() -> int {
     const int null = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     const int log = ::memfd_create("log", MFD_CLOEXEC);
     for (int file = 0; file != 3; ++file)
@@ -154,15 +165,14 @@ TEST(LibraryTest, StandardStreamsThatAreMadeMeanwhileStay) {
         ::_exit(1);
       fovea_compiled_destroy(compiled);
     }
+    // Here, while the thread's variables live.
     ::_exit(!made                                        ? 2
             : ::write(STDOUT_FILENO, "a line\n", 7) != 7 ? 3
             : ::lseek(log, 0, SEEK_CUR) != 7             ? 4
             : !isOpen(STDERR_FILENO)                     ? 5
             : isOpen(STDIN_FILENO)                       ? 6
                                                          : 0);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  });
   EXPECT_EQ(status, 0);
 }
 
@@ -175,24 +185,16 @@ TEST(LibraryTest, NeedsNoProc) {
   const std::string image = imageOf(first);
   const TempDir root;
   constexpr int kNotAllowed = 77;
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const int status = statusOfChild([&] {
     // Users other than root may do it in a space of their own, if at all.
     if (::geteuid() != 0)
       (void)::unshare(CLONE_NEWUSER);
     if (::chroot(root.path().c_str()) != 0 || ::chdir("/") != 0)
-      ::_exit(kNotAllowed);
+      return kNotAllowed;
     (void)::setenv("TMPDIR", "/", 1);
-    fovea_compiled_t *made = nullptr;
-    if (fovea_compile(&wanted, &made) != FOVEA_COMPILER_STATUS_OK) {
-      std::fprintf(stderr, "%s\n", fovea_compiler_last_message());
-      ::_exit(1);
-    }
-    ::_exit(imageOf(Compiled(made, fovea_compiled_destroy)) == image ? 0 : 2);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotAllowed)
+    return makesAgain(wanted, image);
+  });
+  if (status == kNotAllowed)
     GTEST_SKIP() << "chroot() is not allowed";
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(std::filesystem::is_empty(root.path()));
